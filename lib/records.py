@@ -1,0 +1,164 @@
+"""One shape for every data set: items and their distribution, users and what they rated.
+
+Raw records arrive as three codes a rating (user, item, value) with a time; `assemble` keeps the
+latest rating of each (user, item), drops what has no feature, and puts the rest in time order
+within each user, in compressed rows: user u owns ratings start[u] to start[u + 1].
+What is dropped on the way is counted in `notes`, nothing is dropped in silence.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Ratings(NamedTuple):
+    """Ratings of u users in compressed rows, each user's in time order (file order where times tie)."""
+
+    start: np.ndarray            # (u + 1,) user i owns the half-open range start[i] to start[i + 1]
+    item: np.ndarray             # (r,) row of `items`
+    value: np.ndarray            # (r,) the rating
+    time: np.ndarray | None      # (r,) seconds since 1970 in UTC, None where the source has none
+
+
+class Sums(NamedTuple):
+    """What a linear regression needs of each of u users: sums over their ratings, weights w."""
+
+    count: np.ndarray            # (u,) number of ratings
+    gram: np.ndarray             # (u, k, k) sum of w x x'
+    moment: np.ndarray           # (u, k) sum of w x y
+    square: np.ndarray           # (u,) sum of w y^2
+
+
+class Dataset(NamedTuple):
+    """Items, their distribution, and the users' ratings or, where these may not be kept, their sums."""
+
+    source: str                  # where it comes from
+    features: tuple              # (k,) names
+    items: np.ndarray            # (n, k) distinct feature vectors, each summing to 1
+    probs: np.ndarray            # (n,) how often each is met
+    users: np.ndarray            # (u,) their ids, text
+    ratings: Ratings | None      # the ratings in time order
+    sums: Sums | None            # unweighted sums, only where ratings is None
+    ridge: float                 # the ridge that `prior` adds unless told otherwise
+    words: tuple                 # (k,) tuples of a topic's first words, empty where features are categories
+    notes: dict                  # counts of what was read, dropped or flagged
+
+
+def distinct(vectors):
+    """Distinct non-zero rows of `vectors` (m, k), their shares, and each vector's row (-1: all zero).
+
+    Every vector with a non-zero entry counts once: items are drawn uniformly over the catalogue,
+    not by how often they were rated.
+
+    Examples
+    --------
+    >>> distinct(np.array([[1., 0.], [0., 0.], [1., 0.], [0., 1.]]))[1:]
+    (array([0.33333333, 0.66666667]), array([ 1, -1,  1,  0]))
+    """
+    some = vectors.any(axis=1)
+    rows = np.full(len(vectors), -1)
+    items, rows[some], counts = np.unique(vectors[some], axis=0, return_inverse=True, return_counts=True)
+    return items, counts / counts.sum(), rows
+
+
+def shares(flags):
+    """`flags` (m, k) of zeros and ones with each non-zero row divided by its sum (paper, section 6.1)."""
+    total = flags.sum(axis=1, keepdims=True)
+    return flags / np.where(total > 0, total, 1)
+
+
+def latest(user, item, time, name_pair):
+    """Positions of the last rating in time of each (user, item), in file order; ties go to the later line.
+
+    `name_pair(position)` words the pair for the error raised when a pair is repeated without times.
+    """
+    pair = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
+    order = np.argsort(pair, kind="stable") if time is None else np.lexsort((time, pair))
+    last = np.append(np.diff(pair[order]) != 0, True)[:len(order)]
+    if time is None and not last.all():
+        raise ValueError(f"{name_pair(order[np.argmin(last)])} is rated more than once and there are no "
+                         "times to tell which rating is the latest")
+    return np.sort(order[last])
+
+
+def assemble(user, item, value, time, rows, users, item_names):
+    """Raw ratings in file order as Ratings, with counts of what was dropped.
+
+    Parameters
+    ----------
+    user, item : int arrays (r,)
+        Codes: positions in `users` and in `rows`.
+    value : array (r,)
+        The rating.
+    time : int array (r,) or None
+        Seconds since 1970 in UTC.
+    rows : int array (m,)
+        Row of the feature table of each item code, -1 where the item has no feature.
+    users, item_names : sequences of str
+        Ids, to word errors.
+
+    Returns
+    -------
+    ratings, notes : Ratings, dict
+
+    Raises
+    ------
+    ValueError
+        A (user, item) rated twice without times.
+    """
+    keep = latest(user, item, time, lambda i: f"user {users[user[i]]!r}, item {item_names[item[i]]!r}")
+    notes = {"ratings_read": len(user), "ratings_repeated": len(user) - len(keep)}
+    featured = rows[item[keep]] >= 0
+    notes["ratings_without_feature"] = int((~featured).sum())
+    keep = keep[featured]
+    order = np.argsort(user[keep], kind="stable") if time is None else np.lexsort((time[keep], user[keep]))
+    keep = keep[order]
+    start = np.zeros(len(users) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(user[keep], minlength=len(users)), out=start[1:])
+    times = None if time is None else time[keep]
+    return Ratings(start, rows[item[keep]].astype(np.int32), np.asarray(value[keep], dtype=float), times), notes
+
+
+def sums(dataset, users, weights):
+    """Sums over the ratings of `users` (v,) with one weight a row of items, `weights` (n,).
+
+    Examples
+    --------
+    >>> r = Ratings(np.array([0, 2]), np.array([0, 1]), np.array([3., 5.]), None)
+    >>> d = Dataset("", ("a", "b"), np.eye(2), np.array([.5, .5]), np.array(["u"]), r, None, 0., (), {})
+    >>> sums(d, np.array([0]), np.ones(2)).moment
+    array([[3., 5.]])
+    """
+    start, item, value, _ = dataset.ratings
+    v, n, k = len(users), *dataset.items.shape
+    count = start[users + 1] - start[users]
+    owner = np.repeat(np.arange(v), count)
+    chosen = np.arange(count.sum()) + np.repeat(start[users] - (np.cumsum(count) - count), count)
+    item, value = item[chosen], value[chosen]
+    weight = weights[item]
+    gram, moment = np.zeros((v, k, k)), np.zeros((v, k))
+    for i in range(k):
+        moment[:, i] = np.bincount(owner, weight * value * dataset.items[item, i], minlength=v)
+        for j in range(i + 1):
+            product = weight * dataset.items[item, i] * dataset.items[item, j]
+            gram[:, i, j] = gram[:, j, i] = np.bincount(owner, product, minlength=v)
+    return Sums(count, gram, moment, np.bincount(owner, weight * value**2, minlength=v))
+
+
+def counts(dataset):
+    """(u,) number of ratings of each user."""
+    return dataset.sums.count if dataset.ratings is None else np.diff(dataset.ratings.start)
+
+
+def histories(dataset, users):
+    """The rated items of `users`, in time order: a list of (rows of items, ratings, times or None).
+
+    Raises
+    ------
+    ValueError
+        The data set keeps sums only.
+    """
+    if dataset.ratings is None:
+        raise ValueError(f"{dataset.source} keeps sums over ratings only: there is no order to replay")
+    start, item, value, time = dataset.ratings
+    spans = [slice(start[u], start[u + 1]) for u in users]
+    return [(item[s], value[s], None if time is None else time[s]) for s in spans]
