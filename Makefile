@@ -1,0 +1,36 @@
+# Two commands: `make book` and `make test`.  Each sets up what it needs; only Python 3.11 and make must be there.
+.DEFAULT_GOAL := help
+.PHONY: help book test reference clean
+SHELL := /bin/sh
+PYTHON3 ?= python3
+PYTHON := .venv/bin/python
+READY := .venv/ready
+# CHAPTER=bound limits `make test` and `make reference` to chapters/bound.md
+SUITE := $(if $(CHAPTER),chapters/$(CHAPTER).md,--whole-book)
+PAGES := $(if $(CHAPTER),chapters/$(CHAPTER).md,chapters)
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+	@echo '  CHAPTER=name        after make test or make reference: that chapter alone'
+	@echo '  BOOK_SIZE=publication  before make book: the sizes meant for print'
+
+book: $(READY) ## build the pages into _build/html, executing the chapters whose results are not there
+	@rm -f _build/html/built-from.txt
+	@.venv/bin/jupyter-book build . -W --keep-going || { rm -rf _build/.doctrees; exit 1; }
+	@$(PYTHON) _ext/tree.py
+
+test: $(READY) ## run the unit tests, execute every chapter and compare it with its reference
+	@$(PYTHON) -m pytest $(SUITE)
+
+reference: $(READY) ## execute every chapter, rewrite tests/reference and print what changed
+	@$(PYTHON) -m pytest -q $(PAGES) --update-reference
+
+clean: ## remove what was built, keep the environment
+	rm -rf _build
+
+$(READY): requirements.txt constraints.txt
+	@$(PYTHON3) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Python 3.11 or later is needed, this is %d.%d" % v[:2])'
+	@test -x $(PYTHON) || $(PYTHON3) -m venv .venv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
+	@$(PYTHON) -c 'import matplotlib.font_manager'  # its font cache, or the first chapter would report it
+	@touch $@

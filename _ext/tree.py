@@ -1,0 +1,115 @@
+"""What a result was computed from, as a hash, and where results are kept.
+
+Chapter outputs and compiled kernels live in `_build` under such a hash: after an edit they are not
+found, and are made again.  The test suite (`conftest.py`) and the book (`results.py`) share this file.
+"""
+import ast
+from datetime import datetime, timezone
+import hashlib
+import os
+from pathlib import Path
+import re
+import sys
+
+PINS = ("requirements.txt", "constraints.txt")
+SITE = ("chapters", "lib", "data", "bench", "_ext", "_static", "_config.yml", "_toc.yml", "references.bib", *PINS)
+
+
+def files(root, names):
+    """The files under `names` (files or folders of `root`), sorted; caches and hidden files left out."""
+    found = []
+    for name in names:
+        path = root / name
+        found += path.rglob("*") if path.is_dir() else [path]
+    return sorted(path for path in found if path.is_file()
+                  and not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(root).parts))
+
+
+def digest(root, paths, *words):
+    """16 hexadecimal digits for the names and contents of `paths`, and for `words`."""
+    total = hashlib.sha256(repr(words).encode())
+    for path in paths:
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(root).as_posix()} {len(content)} ".encode() + content)
+    return total.hexdigest()[:16]
+
+
+def imports(source):
+    """The dotted names that Python `source` imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "lib" if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            names.update([module], (f"{module}.{alias.name}" for alias in node.names))
+    return names
+
+
+def modules(root, names):
+    """The files of lib that importing `names` runs, directly or through one another."""
+    found, ahead = set(), set(names)
+    while ahead:
+        path = root.joinpath(*ahead.pop().split(".")).with_suffix(".py")
+        if path.parent == root / "lib" and path.is_file() and path not in found:
+            found.add(path)
+            ahead |= imports(path.read_text())
+    return sorted(found | {root / "lib" / "__init__.py"})
+
+
+def chapter_code(text):
+    """The Python of a MyST chapter: its code cells, without their options, magics and shell lines."""
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    cells = [re.sub(r"\A(---\n.*?^---\n|(:[^\n]*\n)+)", "", cell, flags=re.DOTALL | re.MULTILINE) for cell in cells]
+    return "\n".join(line for cell in cells for line in cell.splitlines() if not line.lstrip().startswith(("%", "!")))
+
+
+def results_key(root, chapter):
+    """Everything but its own cells that `chapter` depends on: the modules it runs, the data, pins, Python, size."""
+    names = imports(chapter_code(chapter.read_text()))
+    tables = [path for path in files(root, ["data", "bench"]) if path.suffix != ".py"]
+    return digest(root, modules(root, names) + tables + files(root, PINS),
+                  sys.version, os.environ.get("BOOK_SIZE", "default"))
+
+
+def results_folder(root, chapter):
+    """The jupyter-cache that holds the outputs of `chapter` as things stand."""
+    return root / "_build" / "results" / f"{chapter.stem}-{results_key(root, chapter)}"
+
+
+def kernels_key(root):
+    """The modules that compile kernels and all that they import: numba itself looks at one file only."""
+    lib = files(root, ["lib"])
+    compiled = [f"lib.{path.stem}" for path in lib if path.suffix == ".py" and "numba" in imports(path.read_text())]
+    return digest(root, modules(root, compiled) + files(root, PINS), sys.version)
+
+
+def set_environment(root):
+    """What every kernel of this process needs: lib on its path, and compiled code that is not stale."""
+    path = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path))
+    os.environ["NUMBA_CACHE_DIR"] = str(root / "_build" / "numba" / kernels_key(root))
+
+
+def log_execution(root, chapter, by):
+    """One line in `_build/executions.log`; the continuous integration counts them."""
+    log = root / "_build" / "executions.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("a") as out:
+        out.write(f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S} {by} {chapter.relative_to(root).as_posix()}\n")
+
+
+def site_key(root):
+    """Everything that the pages are made from."""
+    return digest(root, files(root, SITE))
+
+
+def stamp(root):
+    """The file in the built site that holds the `site_key` it was built from."""
+    return root / "_build" / "html" / "built-from.txt"
+
+
+if __name__ == "__main__":                       # the Makefile calls this when a build has ended without a warning
+    here = Path(__file__).resolve().parents[1]
+    stamp(here).write_text(site_key(here) + "\n")
