@@ -101,17 +101,19 @@ def comparable(outputs):
         output = nbformat.from_dict(dict(output))
         if "data" in output:
             output.data = {kind: value for kind, value in output.data.items() if kind not in NOT_COMPARED}
-            output.metadata = {}
+            output.metadata = {key: value for key, value in output.metadata.items() if key == "scrapbook"}
         kept.append(output)
     return kept
 
 
 def lines(cell):
     """The compared outputs of a cell as lines of text."""
-    texts = []
+    found = []
     for output in comparable(cell.outputs):
-        texts += [output.text] if "text" in output else map(str, output.get("data", {}).values())
-    return "\n".join(texts).splitlines()
+        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+        texts = [output.text] if "text" in output else map(str, output.get("data", {}).values())
+        found += [f"{name} = {line}" if name else line for text in texts for line in text.splitlines()]
+    return found
 
 
 def changes(chapter, old, new):

@@ -48,11 +48,11 @@ def imports(source):
 
 
 def modules(root, names):
-    """The files of lib that importing `names` runs, directly or through one another."""
+    """The project's own files that importing `names` runs, directly or through one another."""
     found, ahead = set(), set(names)
     while ahead:
         path = root.joinpath(*ahead.pop().split(".")).with_suffix(".py")
-        if path.parent == root / "lib" and path.is_file() and path not in found:
+        if path.is_file() and path not in found:
             found.add(path)
             ahead |= imports(path.read_text())
     return sorted(found | {root / "lib" / "__init__.py"})

@@ -1,0 +1,82 @@
+"""The book's parts fit together: contents, chapters, references, and the hash that results are kept under."""
+from pathlib import Path
+import re
+
+import nbformat
+import pytest
+import tree
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def listed(node):
+    """Every file that a table of contents names."""
+    if isinstance(node, dict):
+        return [node[key] for key in ("root", "file") if key in node] + [name for value in node.values()
+                                                                        for name in listed(value)]
+    return [name for value in node for name in listed(value)] if isinstance(node, list) else []
+
+
+def test_contents_list_every_chapter_once():
+    names = listed(yaml.safe_load((ROOT / "_toc.yml").read_text()))
+    assert sorted(names) == sorted(f"chapters/{path.stem}" for path in (ROOT / "chapters").iterdir()
+                                   if not path.name.startswith("."))
+
+
+def test_every_reference_has_a_chapter():
+    for path in (ROOT / "tests" / "reference").iterdir():
+        chapter = ROOT / "chapters" / f"{path.stem}.md"
+        assert path.suffix == ".ipynb" and chapter.exists(), f"{path.name} is the reference of no chapter"
+        assert any(cell.cell_type == "code" for cell in nbformat.read(path, 4).cells)
+
+
+def test_pins_agree():
+    """Each package that the project asks for is pinned once more, and to the same version, in constraints.txt."""
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text().lower(), re.MULTILINE))
+    for name in ("requirements.txt", "requirements-cluster.txt"):
+        for line in (ROOT / name).read_text().lower().splitlines():
+            if line and not line.startswith("#"):
+                package, version = line.split("==")
+                assert pins[re.sub(r"\[.*", "", package)] == version
+
+
+@pytest.fixture
+def small_tree(tmp_path):
+    """A chapter that runs lib.a, which imports lib.b; lib.c is its own."""
+    sources = {"lib/__init__.py": "", "lib/a.py": "from lib import b\n", "lib/b.py": "import numba\n", "lib/c.py": "\n",
+               "data/table.csv": "1\n", "requirements.txt": "", "constraints.txt": "", "bench/run.py": "",
+               "chapters/one.md": "# One\n\n```{code-cell} ipython3\n:tags: [hide-input]\n%matplotlib inline\n"
+                                  "import lib.a\n```\n"}
+    for name, text in sources.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name, results, kernels", [
+    ("lib/a.py", True, False), ("lib/b.py", True, True), ("lib/c.py", False, False), ("lib/__init__.py", True, True),
+    ("data/table.csv", True, False), ("data/new.csv", True, False), ("bench/run.py", False, False),
+    ("requirements.txt", True, True), ("lib/__pycache__/a.pyc", False, False), ("chapters/one.md", False, False)])
+def test_an_edit_changes_the_key_of_what_depends_on_it(small_tree, name, results, kernels):
+    chapter = small_tree / "chapters" / "one.md"
+    before = tree.results_key(small_tree, chapter), tree.kernels_key(small_tree)
+    (small_tree / name).parent.mkdir(exist_ok=True)
+    with (small_tree / name).open("a") as out:
+        out.write("\n# edited\n")
+    after = tree.results_key(small_tree, chapter), tree.kernels_key(small_tree)
+    assert (before[0] != after[0], before[1] != after[1]) == (results, kernels)
+
+
+def test_the_size_of_the_book_is_part_of_the_key(small_tree, monkeypatch):
+    chapter = small_tree / "chapters" / "one.md"
+    monkeypatch.setenv("BOOK_SIZE", "default")
+    before = tree.results_key(small_tree, chapter)
+    monkeypatch.setenv("BOOK_SIZE", "publication")
+    assert tree.results_key(small_tree, chapter) != before
+
+
+def test_the_code_of_a_chapter_leaves_out_options_and_magics():
+    text = ("```{code-cell} ipython3\n---\nmystnb:\n  image: {alt: x}\n---\n%time\nimport lib.dp\n```\n\n"
+            "```python\nimport lib.no\n```\n\n```{code-cell}\n:tags: [hide-input]\nfrom lib import bound\n```\n")
+    assert tree.imports(tree.chapter_code(text)) == {"lib.dp", "lib", "lib.bound"}

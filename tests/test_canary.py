@@ -1,0 +1,202 @@
+"""A tiny book in a folder of its own: what must turn the suite red does, and nothing stale is ever shown."""
+import os
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("_ext", "_static", "_config.yml", "conftest.py", "pytest.ini", "requirements.txt", "constraints.txt",
+         "references.bib", "tests/sanitize.cfg", "lib/__init__.py", "lib/problem.py")
+FRONT = "---\njupytext:\n  text_representation:\n    extension: .md\n    format_name: myst\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n"
+KERNEL = """import numba
+from lib.scale import scale
+
+@numba.njit(cache=True)
+def total(n):
+    s = 0.0
+    for i in range(n):
+        s += scale(i)
+    return s
+"""
+SCALE = """import numba
+
+@numba.njit
+def scale(i):
+    return 1.25 * i
+"""
+TOTAL = """# Total
+
+The total is {glue:text}`total:.2f`.
+
+```{code-cell} ipython3
+from myst_nb import glue
+from lib.kernel import total
+print(f"{total(5):.2f}")
+glue("total", total(5), display=False)
+```
+"""
+OTHER = """# Other
+
+Elsewhere the total is {glue:text}`total.md::total:.2f`.
+
+```{code-cell} ipython3
+from lib.problem import make_problem
+make_problem([[1]], [1], [0.5], [[1]], 1, 0.2, 0.9).mu
+```
+"""
+pytestmark = pytest.mark.slow
+
+
+class Book:
+    """A small book in `folder`, and the commands of the big one on it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        for name in PARTS:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, folder / name)
+        self.write("lib/kernel.py", KERNEL)
+        self.write("lib/scale.py", SCALE)
+        self.write("chapters/total.md", FRONT + TOTAL)
+        self.write("chapters/other.md", FRONT + OTHER)
+        self.write("_toc.yml", "format: jb-book\nroot: chapters/other\nchapters:\n  - file: chapters/total\n")
+
+    def write(self, name, text):
+        (self.folder / name).parent.mkdir(exist_ok=True)
+        (self.folder / name).write_text(text)
+
+    def run(self, *command):
+        """Exit code and output of a command in the book's folder."""
+        environment = {name: value for name, value in os.environ.items()
+                       if name not in ("PYTHONPATH", "NUMBA_CACHE_DIR", "BOOK_SIZE")}
+        done = subprocess.run(command, cwd=self.folder, env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+
+    def suite(self, *options):
+        return self.run(sys.executable, "-m", "pytest", "-q", "--color=no", "chapters", *options)
+
+    def build(self):
+        code, output = self.run(str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "--keep-going")
+        assert code == 0, output
+        return {name: re.search(r"total is.*?([\d.]+)\D*</p>", (self.folder / f"_build/html/chapters/{name}.html")
+                                .read_text()).group(1).rstrip(".") for name in ("total", "other")}
+
+    def executions(self):
+        """The chapters executed since the last call, in order, with who asked."""
+        log = self.folder / "_build" / "executions.log"
+        lines = [line.split()[1:] for line in log.read_text().splitlines()] if log.exists() else []
+        log.unlink(missing_ok=True)
+        return sorted(f"{by} {chapter}" for by, chapter in lines)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    book = Book(tmp_path_factory.mktemp("book"))
+    code, output = book.suite("--update-reference")
+    assert code == 0, output
+    assert "total cell 0: new total = 12.5" in output
+    book.executions()
+    return book
+
+
+def test_an_untouched_book_is_green_and_its_pages_execute_nothing_more(book):
+    code, output = book.suite("--whole-book")
+    assert code == 0 and "4 passed" in output, output
+    assert book.executions() == ["test chapters/other.md", "test chapters/total.md"]
+    assert book.build() == {"total": "12.50", "other": "12.50"}
+    assert book.executions() == []
+
+
+def test_a_changed_kernel_is_red_and_reaches_every_page_that_shows_its_number(book):
+    """The changed function is called by a compiled kernel of another file, which numba's own cache overlooks."""
+    book.build()
+    book.executions()
+    try:
+        book.write("lib/scale.py", SCALE.replace("1.25", "1.5"))
+        code, output = book.suite()
+        assert code == 1 and "Cell outputs differ" in output and "1 failed, 3 passed" in output, output
+        assert book.executions() == ["test chapters/other.md", "test chapters/total.md"]
+        assert book.build() == {"total": "15.00", "other": "15.00"}
+        assert book.executions() == ["book chapters/total.md"]       # the other passed, and does not run lib.scale
+    finally:
+        book.write("lib/scale.py", SCALE)
+    assert book.build() == {"total": "12.50", "other": "12.50"}
+    assert book.executions() == []                                  # the earlier results are still there
+
+
+def test_a_new_reference_says_what_changed(book):
+    path = book.folder / "tests" / "reference" / "total.ipynb"
+    good = path.read_text()
+    try:
+        book.write("lib/scale.py", SCALE.replace("1.25", "1.5"))
+        code, output = book.suite("--update-reference", "-k", "total")
+        assert code == 0
+        assert {line for line in output.splitlines() if line.startswith("total")} == {
+            "total cell 0: old 12.50", "total cell 0: old total = 12.5",
+            "total cell 0: new 15.00", "total cell 0: new total = 15.0"}
+    finally:
+        book.write("lib/scale.py", SCALE)
+        path.write_text(good)
+        book.executions()
+
+
+def test_an_unfit_reference_is_red_and_its_chapter_is_not_executed(book):
+    good = (book.folder / "tests" / "reference" / "total.ipynb").read_text()
+    messages = {"missing": "missing.ipynb is missing", "stale": "stale.ipynb is stale: its code is not the chapter's",
+                "unrun": "unrun.ipynb: cell 0 was not executed", "empty": "empty.ipynb: cell 0 was not executed"}
+    try:
+        for name in messages:
+            book.write(f"chapters/{name}.md", FRONT + TOTAL)
+            notebook = nbformat.reads(good, 4)
+            cell = notebook.cells[0]
+            cell.source += "\n# edited" if name == "stale" else ""
+            cell.execution_count = None if name in ("unrun", "empty") else 1
+            cell.outputs = [] if name == "empty" else cell.outputs
+            if name != "missing":
+                nbformat.write(notebook, book.folder / "tests" / "reference" / f"{name}.ipynb")
+        code, output = book.suite("-k", "not total and not other")
+        assert code == 1 and "4 failed" in output, output
+        assert all(message in output for message in messages.values()), output
+        assert book.executions() == []
+    finally:
+        for name in messages:
+            (book.folder / "chapters" / f"{name}.md").unlink()
+            (book.folder / "tests" / "reference" / f"{name}.ipynb").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("options, tag, message", [
+    (("-k", "not total"), None, "chapters/total.md: 0 of 1 cells selected"),
+    (("--ignore=chapters/total.md",), None, "chapters/total.md: 0 of 1 cells selected"),
+    (("-k", "reference"), None, "cells selected"),
+    (("-k", "total and reference"), "nbval-skip", "tagged nbval-skip")])
+def test_a_chapter_that_is_not_compared_is_red(book, options, tag, message):
+    path = book.folder / "chapters" / "total.md"
+    good = path.read_text()
+    try:
+        if tag:
+            path.write_text(good.replace("ipython3\n", f"ipython3\n:tags: [{tag}]\n"))
+        code, output = book.suite(*options, *([] if tag else ["--whole-book"]))
+        assert code in (1, 4) and message in output, output
+    finally:
+        path.write_text(good)
+        book.executions()
+
+
+def test_a_failing_chapter_leaves_no_result_behind(book):
+    path = book.folder / "chapters" / "total.md"
+    good = path.read_text()
+    before = sorted((book.folder / "_build" / "results").rglob("*.ipynb"))
+    try:
+        path.write_text(good.replace("glue(", "assert total(5) < 0\nglue("))
+        code, output = book.suite("--update-reference", "-k", "total")
+        assert code == 1 and "AssertionError" in output, output
+        assert sorted((book.folder / "_build" / "results").rglob("*.ipynb")) == before
+    finally:
+        path.write_text(good)
+        book.executions()
