@@ -1,0 +1,82 @@
+"""Random streams that depend on (seed, purpose, replication) and on nothing else.
+
+Replications come in blocks of BLOCK.  Every block and purpose has a generator of its own, and a block
+is always drawn whole, step by step: what replication r meets at step n is the same whatever the number
+of replications, the horizon, the threads or the policies.  Numbers for Thompson sampling have a purpose
+of their own, so that adding it to an experiment leaves every other policy's stream alone.
+"""
+import numpy as np
+
+BLOCK = 128
+THETA, ITEMS, NOISE, THOMPSON = range(4)   # purposes; other modules may take keys from 16 up
+
+
+def generator(seed, *key):
+    """A Generator for `seed` and the integer `key`, independent of every other key.
+
+    Parameters
+    ----------
+    seed : int or sequence of int
+        Nonnegative; a sequence keeps experiments apart, say (seed, 1) for tuning.
+    key : int
+        Purpose and block, or anything that names the stream.
+
+    Raises
+    ------
+    ValueError
+        When the seed is not made of nonnegative integers.
+
+    Examples
+    --------
+    >>> generator(1, ITEMS, 0).random() == generator(1, ITEMS, 0).random()
+    True
+    """
+    parts = seed if isinstance(seed, (tuple, list)) else (seed,)
+    if not parts or any(isinstance(s, bool) or not isinstance(s, (int, np.integer)) or s < 0 for s in parts):
+        raise ValueError(f"seed must be a nonnegative integer or a sequence of them, got {seed!r}")
+    return np.random.default_rng(np.random.SeedSequence([int(s) for s in parts], spawn_key=key))
+
+
+def normals(seed, purpose, block, steps):
+    """(BLOCK, steps) standard normals; column n does not depend on `steps`."""
+    return np.ascontiguousarray(generator(seed, purpose, block).standard_normal((steps, BLOCK)).T)
+
+
+def uniforms(seed, purpose, block, steps):
+    """(BLOCK, steps) uniforms on [0, 1); column n does not depend on `steps`."""
+    return np.ascontiguousarray(generator(seed, purpose, block).random((steps, BLOCK)).T)
+
+
+def cumulative(probs):
+    """(n,) cumulative probabilities for `np.searchsorted(cumulative, u, side="right")`.
+
+    The last item of positive probability ends at exactly 1, so that no uniform below 1 falls past it,
+    and items of probability 0 are never drawn.
+    """
+    total = np.cumsum(probs)
+    total[np.flatnonzero(probs)[-1]:] = 1.0
+    return total
+
+
+def factor(Sigma):
+    """(k, k) L with L L' = Sigma, by Cholesky with diagonal pivots: `Sigma` may be singular.
+
+    Column p belongs to pivot p, so a diagonal Sigma has a diagonal factor.  It is built from elementwise
+    operations alone, which round the same on every machine and for every number of threads.
+
+    Examples
+    --------
+    >>> factor(np.array([[4., 2.], [2., 1.]]))
+    array([[2., 0.],
+           [1., 0.]])
+    """
+    left, L = np.array(Sigma, dtype=float), np.zeros(np.shape(Sigma))
+    smallest = np.finfo(float).eps * len(left) * max(left.diagonal().max(), 0.0)
+    for _ in range(len(left)):
+        p = int(left.diagonal().argmax())
+        if left[p, p] <= smallest:
+            break
+        L[:, p] = left[:, p] / np.sqrt(left[p, p])
+        left -= np.outer(L[:, p], L[:, p])
+        left[p] = left[:, p] = 0.0
+    return L
