@@ -1,0 +1,180 @@
+"""Monte Carlo over users: the discounted rewards of policies on common random numbers.
+
+All policies meet the same theta, items and noise, so differences between them are paired.  Replication r
+depends on (seed, r) alone: not on the number of replications, the horizon, the policies beside it or the
+threads.  Blocks of replications run in threads, as many as numba would use (NUMBA_NUM_THREADS).
+"""
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtr
+
+from lib import kernels, streams
+from lib.policies import compile_rules
+from lib.problem import as_floats, noise_var
+
+
+class Episodes(NamedTuple):
+    """What R replications met and what P policies did."""
+
+    theta: np.ndarray       # (R, k)
+    items: np.ndarray       # (R, horizon) indices into problem.items
+    feedback: np.ndarray    # (R, horizon) y, seen by a policy only where it forwarded
+    thompson: np.ndarray    # (R, horizon) the standard normals of Thompson sampling
+    decisions: np.ndarray   # (P, R, horizon) True where forwarded
+    rewards: np.ndarray     # (P, R) discounted
+
+
+def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0):
+    """Discounted rewards of policies on common random numbers (paper, equation 2).
+
+    Parameters
+    ----------
+    problem : Problem
+    policies : sequence of Policy
+    replications : int
+        Number of users.
+    horizon : int
+        Items a user meets; `truncation` bounds what comes after.
+    seed : int or sequence of int
+    thetas : array-like (m, k), optional
+        Preferences of real users, replication r has thetas[r % m]; drawn from the prior when absent.
+    reward : {"expected", "realised"}
+        Count x.theta - cost or y - cost for a forwarded item.  The noise of an item is independent of the
+        decision to forward it, so both have the same mean; the first varies less.
+    first : int
+        Number of the first replication, to run a long experiment in pieces.
+
+    Returns
+    -------
+    ndarray (policy, replication)
+        sum over n of gamma^n U_n (x_n.theta - cost), in reward units.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong.
+
+    Examples
+    --------
+    >>> from lib.policies import exploit
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1]], [1], [1], [[0]], 1, .5, .5)
+    >>> replicate(problem, [exploit()], 2, horizon=2)
+    array([[0.375, 0.375]])
+    """
+    run = _runner(problem, policies, horizon, seed, thetas, reward)
+    pieces = _pieces(_count("first", first, 0), _count("replications", replications, 1))
+    rewards = np.empty((len(policies), replications))
+    threads = min(numba.get_num_threads(), len(pieces))
+    with ThreadPoolExecutor(threads) as pool:
+        for piece, episodes in zip(pieces, map(run, pieces) if threads == 1 else pool.map(run, pieces)):
+            at = piece[0] * streams.BLOCK - first
+            rewards[:, at + piece[1]:at + piece[2]] = episodes.rewards
+    return rewards
+
+
+def episodes(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0):
+    """The same replications item by item, for pictures and checks: an Episodes; arguments as `replicate`."""
+    run = _runner(problem, policies, horizon, seed, thetas, reward)
+    pieces = [run(piece) for piece in _pieces(_count("first", first, 0), _count("replications", replications, 1))]
+    return Episodes(*(np.concatenate(parts, axis=axis) for axis, parts in zip((0, 0, 0, 0, 1, 1), zip(*pieces))))
+
+
+def truncation(problem, horizon=100):
+    """What a policy can still lose and gain after `horizon` items: (lowest, highest), both around 0.
+
+    The remainder of any policy's value lies between gamma^horizon times the value of forwarding all items
+    that lose, and that of forwarding all that gain, theta known: the hindsight bound and its mirror image.
+    """
+    mean = problem.items @ problem.mu - problem.cost
+    sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items), 0))
+    z = np.divide(mean, sd, np.zeros_like(mean), where=sd > 0)
+    gain = np.where(sd > 0, mean * ndtr(z) + sd * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), np.maximum(mean, 0))
+    scale = problem.gamma ** (_count("horizon", horizon, 1) + 1) / (1 - problem.gamma)
+    return scale * float(problem.probs @ (mean - gain)), scale * float(problem.probs @ gain)
+
+
+def _count(name, value, low):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
+    return int(value)
+
+
+def _pieces(first, replications):
+    """(block, row, end) for each block of random numbers that the replications touch."""
+    size, last = streams.BLOCK, first + replications
+    return [(b, max(first - b * size, 0), min(last - b * size, size)) for b in range(first // size, -(-last // size))]
+
+
+def _groups(problem):
+    """(k,) an order of the features in which groups are contiguous, and the groups' sizes."""
+    share = (problem.items != 0).astype(float)
+    links = (problem.Sigma != 0) | (share.T @ share > 0)
+    count, group = connected_components(links, directed=False)
+    return np.argsort(group, kind="stable"), np.bincount(group, minlength=count)
+
+
+def make_scene(problem, horizon):
+    """The kernels' Scene of a problem, and the order of the features in it."""
+    order, sizes = _groups(problem)
+    k, width = len(order), -(-len(order) // 8) * 8
+    ends = np.cumsum(sizes)
+    groups = np.column_stack([ends - sizes, ends]).astype(np.uint64)
+    groups[-1, 1] = width                                   # whole vectors for the last group, zeros beyond k
+    items, Sigma = problem.items[:, order], np.zeros((k, width))
+    Sigma[:, :k] = problem.Sigma[np.ix_(order, order)]
+    where, feature = map(np.ascontiguousarray, np.nonzero(items))
+    start = np.searchsorted(where, np.arange(len(items) + 1))
+    full = start[1:] > start[:-1]
+    span = np.zeros((len(items), 2), np.uint64)
+    span[full] = groups[np.repeat(np.arange(len(sizes)), sizes)[feature[start[:-1][full]]]]
+    cumulative = streams.cumulative(problem.probs)
+    guide = np.searchsorted(cumulative, np.arange(2 * len(items)) / (2 * len(items)), side="right")
+    return kernels.Scene(start, feature, items[where, feature], span[:, 0].copy(), span[:, 1].copy(), groups,
+                         np.pad(problem.mu[order], (0, width - k)), Sigma, np.sqrt(noise_var(problem)), cumulative,
+                         guide, problem.gamma ** np.arange(1, horizon + 1), problem.cost), order
+
+
+def _runner(problem, policies, horizon, seed, thetas, reward):
+    """A function from a piece (block, row, end) to its Episodes, arguments checked."""
+    horizon, k = _count("horizon", horizon, 1), len(problem.mu)
+    if reward not in ("expected", "realised"):
+        raise ValueError(f'reward is {reward!r}: it must be "expected" or "realised"')
+    streams.generator(seed)
+    if thetas is not None:
+        thetas = as_floats("thetas", thetas, 2)
+        if thetas.shape[1] != k:
+            raise ValueError(f"thetas must have one column per feature, got {thetas.shape[1]} for {k}")
+    rules = compile_rules(problem, policies)
+    scene, order = make_scene(problem, horizon)
+    columns = np.ascontiguousarray(streams.factor(problem.Sigma).T)
+    begin = (columns != 0).argmax(axis=1).astype(np.uint64)
+    last = np.where(columns.any(axis=1), k - (columns[:, ::-1] != 0).argmax(axis=1), 0).astype(np.uint64)
+
+    def users(block, row, end):
+        if thetas is not None:
+            return thetas[(block * streams.BLOCK + np.arange(row, end)) % len(thetas)]
+        z = streams.normals(seed, streams.THETA, block, k)[row:end]
+        theta = np.empty_like(z)
+        kernels.correlate(problem.mu, columns, begin, last, z, theta)
+        return theta
+
+    def run(piece):
+        block, row, end = piece
+        theta = users(block, row, end)
+        uniforms = streams.uniforms(seed, streams.ITEMS, block, horizon)[row:end]
+        noise = streams.normals(seed, streams.NOISE, block, horizon)[row:end]
+        drawn = (rules.kind == kernels.THOMPSON).any()
+        z = streams.normals(seed, streams.THOMPSON, block, horizon)[row:end] if drawn else np.zeros_like(noise)
+        stream = kernels.Stream(np.empty(noise.shape, np.int64), np.empty_like(noise), np.empty_like(noise), z)
+        kernels.arrive(scene, np.ascontiguousarray(theta[:, order]), uniforms, noise, reward == "realised", stream)
+        rewards = np.empty((len(rules.kind), len(theta)))
+        decisions = np.empty(rewards.shape + (horizon,), np.bool_)
+        kernels.run(scene, rules, stream, rewards, decisions)
+        return Episodes(theta, stream.items, stream.feedback, z, decisions, rewards)
+
+    return run

@@ -1,0 +1,211 @@
+"""The simulation against plain loops, item by item, and its promises about random numbers."""
+import naive
+import numba
+import numpy as np
+import pytest
+from scipy import stats
+
+from lib import kernels, policies, posterior, simulate, streams
+from lib.problem import make_problem, noise_var
+
+POLICIES = [policies.exploit(), policies.ucb(0.7), policies.thompson(), policies.dtd_ucb(1.3)]
+
+
+def dense(k=3, n=6, seed=0, rank=None, cost=0.4):
+    """Random items, some features missing, one item without any, and a covariance of the given rank."""
+    rng = np.random.default_rng(seed)
+    items = rng.random((n, k)) * (rng.random((n, k)) < 0.8)
+    items[-1] = 0
+    A = rng.standard_normal((k, rank or k))
+    return make_problem(items, rng.dirichlet(np.ones(n)), rng.random(k), A @ A.T, 0.5, cost, 0.9)
+
+
+def grouped():
+    """Five features in three groups, {0, 3}, {1, 4} and {2}, in an order that has to be undone."""
+    Sigma = np.diag([1.0, 2.0, 0.5, 1.5, 1.0])
+    Sigma[0, 3] = Sigma[3, 0] = 0.6
+    items = [[1, 0, 0, 0, 0], [0, 1, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
+    return make_problem(items, [0.3, 0.2, 0.1, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4, 0.5], Sigma, 0.5, 0.3, 0.9)
+
+
+def unit_items(k=9):
+    return make_problem(np.eye(k), np.full(k, 1 / k), np.full(k, 0.3), np.eye(k), 0.1, 0.5, 0.9)
+
+
+PROBLEMS = {"dense": dense(), "singular": dense(5, 12, 1, 2), "one feature": dense(1, 3, 2), "grouped": grouped(),
+            "unit items": unit_items(), "wide": dense(17, 30, 3), "known theta": dense()._replace(Sigma=np.zeros((3, 3)))}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("reward", ["expected", "realised"])
+def test_every_decision_is_that_of_the_plain_loops(name, reward):
+    problem, horizon = PROBLEMS[name], 40
+    got = simulate.episodes(problem, POLICIES, 5, horizon, seed=3, reward=reward, first=126)
+    L = streams.factor(problem.Sigma)
+    for r in range(5):
+        block, row = divmod(126 + r, streams.BLOCK)
+        z, u, noise, thompson = (draw(3, purpose, block, steps)[row] for draw, purpose, steps in (
+            (streams.normals, streams.THETA, len(L)), (streams.uniforms, streams.ITEMS, horizon),
+            (streams.normals, streams.NOISE, horizon), (streams.normals, streams.THOMPSON, horizon)))
+        theta = [problem.mu[i] + naive.inner(L[i], z) for i in range(len(L))]
+        assert got.theta[r] == pytest.approx(theta, abs=1e-12)
+        for p, policy in enumerate(POLICIES):
+            want = naive.episode(problem, policy.kind, policy.alpha, theta, u, noise, thompson)
+            assert got.items[r].tolist() == want[0]
+            assert got.feedback[r] == pytest.approx(want[1], abs=1e-12)
+            assert got.decisions[p, r].tolist() == want[2], (policy, r)
+            assert got.rewards[p, r] == pytest.approx(want[3 if reward == "expected" else 4], abs=1e-11)
+
+
+@pytest.mark.parametrize("problem", [dense(), unit_items()], ids=["dense", "unit items"])
+def test_one_thread_equals_two_and_the_first_hundred_of_a_thousand_equal_a_hundred(problem):
+    default = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        one = simulate.replicate(problem, POLICIES, 1000, 30, seed=5)
+        if default > 1:
+            numba.set_num_threads(2)
+        two = simulate.replicate(problem, POLICIES, 1000, 30, seed=5)
+    finally:
+        numba.set_num_threads(default)
+    assert one.tobytes() == two.tobytes()
+    assert simulate.replicate(problem, POLICIES, 100, 30, seed=5).tobytes() == one[:, :100].tobytes()
+
+
+def test_pieces_policies_and_horizon_change_nothing_else():
+    problem = dense()
+    whole = simulate.episodes(problem, POLICIES, 300, 30, seed=1)
+    rewards = [simulate.replicate(problem, POLICIES, n, 30, seed=1, first=first) for first, n in ((0, 77), (77, 223))]
+    assert np.concatenate(rewards, axis=1).tobytes() == whole.rewards.tobytes()
+    alone = simulate.replicate(problem, POLICIES[1:2], 300, 30, seed=1)
+    assert alone.tobytes() == whole.rewards[1:2].tobytes()
+    short = simulate.episodes(problem, POLICIES, 300, 12, seed=1)
+    assert np.array_equal(short.decisions, whole.decisions[:, :, :12])
+    assert np.array_equal(short.feedback, whole.feedback[:, :12])
+
+
+def test_costs_share_users_items_and_noise():
+    a, b = (simulate.episodes(dense(cost=cost), POLICIES, 20, 10) for cost in (0.1, 0.9))
+    assert np.array_equal(a.theta, b.theta) and np.array_equal(a.feedback, b.feedback)
+
+
+def test_real_users_are_taken_in_turn():
+    thetas = [[0, 1, 0], [1, 0, 0], [2, 2, 2]]
+    got = simulate.episodes(dense(), POLICIES, 7, 10, thetas=thetas, first=125)
+    assert np.array_equal(got.theta, np.array(thetas)[(125 + np.arange(7)) % 3])
+    drawn = simulate.episodes(dense(), POLICIES, 7, 10, first=125)
+    assert np.array_equal(got.items, drawn.items)
+
+
+def test_rewards_follow_from_the_decisions():
+    problem = dense()
+    for reward in ("expected", "realised"):
+        got = simulate.episodes(problem, POLICIES, 50, 20, reward=reward)
+        value = np.einsum("rnk,rk->rn", problem.items[got.items], got.theta) if reward == "expected" else got.feedback
+        pay = 0.9 ** np.arange(1, 21) * (value - problem.cost)
+        assert got.rewards == pytest.approx((got.decisions * pay).sum(axis=2), abs=1e-12)
+
+
+def test_realised_rewards_have_the_same_mean():
+    expected, realised = (simulate.replicate(dense(), POLICIES, 20_000, 40, reward=reward) for reward in ("expected", "realised"))
+    gap = realised - expected
+    assert (abs(gap.mean(axis=1)) < 4 * gap.std(axis=1) / np.sqrt(20_000)).all()
+    assert (gap.std(axis=1) > 0.1).all()
+
+
+def test_users_and_items_have_the_right_law():
+    problem = dense(3, 6, 1)
+    got = simulate.episodes(problem, [policies.exploit()], 20_000, 5, seed=9)
+    assert got.theta.mean(axis=0) == pytest.approx(problem.mu, abs=0.05)
+    assert np.cov(got.theta.T) == pytest.approx(problem.Sigma, abs=0.05 * abs(problem.Sigma).max())
+    counts = np.bincount(got.items.ravel(), minlength=6)
+    assert stats.chisquare(counts, problem.probs * counts.sum()).pvalue > 1e-3
+    error = got.feedback - np.einsum("rnk,rk->rn", problem.items[got.items], got.theta)
+    full = problem.items[got.items].any(axis=2)
+    assert stats.kstest((error / np.sqrt(noise_var(problem))[got.items].clip(1e-9))[full], "norm").pvalue > 1e-3
+    assert (error[~full] == 0).all()
+
+
+def test_thompson_forwards_with_the_exact_posterior_probability():
+    """Replay beliefs from what was seen: P(forward) must be the normal law's, in every range of it."""
+    problem, rows = dense(3, 8, 4), 400
+    got = simulate.episodes(problem, [policies.thompson()], rows, 25, seed=2)
+    uniform, chance = [], []
+    for r in range(rows):
+        belief = posterior.Belief(problem.mu, problem.Sigma)
+        for n, i in enumerate(got.items[r]):
+            x = problem.items[i]
+            if not x.any():
+                continue
+            mean, sd = x @ belief.mu, np.sqrt(x @ belief.Sigma @ x)
+            draw = mean + sd * got.thompson[r, n]
+            assert got.decisions[0, r, n] == (draw > problem.cost)
+            uniform.append(stats.norm.cdf((draw - mean) / sd))
+            chance.append((stats.norm.sf((problem.cost - mean) / sd), got.decisions[0, r, n]))
+            if got.decisions[0, r, n]:
+                belief = posterior.step(belief, x, got.feedback[r, n], noise_var(problem)[i])
+    assert stats.kstest(uniform, "uniform").pvalue > 1e-3
+    chance = np.array(chance)
+    for low in np.arange(0, 1, 0.2):
+        p, forwarded = chance[(chance[:, 0] >= low) & (chance[:, 0] < low + 0.2)].T
+        assert abs((forwarded - p).sum()) < 4 * np.sqrt((p * (1 - p)).sum())
+
+
+def test_ties_are_the_papers():
+    """Known theta worth exactly its cost: exploitation and UCB forward, Thompson sampling and DTD-UCB do not."""
+    problem = make_problem([[1, 0], [0, 0]], [0.5, 0.5], [0.25, 0], np.zeros((2, 2)), 1, 0.25, 0.9)
+    for cost in (0.25, 0.0):
+        got = simulate.episodes(problem._replace(cost=cost), POLICIES, 10, 20)
+        tied = problem.items[got.items] @ problem.mu == cost
+        assert tied.any()
+        assert got.decisions[:, tied].all(axis=1).tolist() == [True, True, False, False]
+        assert got.decisions[:, tied].any(axis=1).tolist() == [True, True, False, False]
+
+
+def test_the_kernels_belief_is_the_posteriors_after_ten_thousand_updates():
+    problem = dense(11, 40, 6)
+    scene, order = simulate.make_scene(problem, 10)
+    k, width, n = 11, scene.Sigma.shape[1], len(problem.items)
+    state = kernels.State(np.empty(width), np.empty((k, width)), np.empty(width), np.empty(n), np.empty(n),
+                          np.zeros(n, np.int64), np.zeros(1, np.int64))
+    kernels.restore(scene, state)
+    belief, rng = posterior.Belief(problem.mu, problem.Sigma), np.random.default_rng(0)
+    for i in rng.integers(0, n - 1, 10_000):
+        y = rng.standard_normal() * 2
+        kernels.along(scene, state, i)
+        state.mean[i], state.var[i] = kernels.dot(scene, i, state.mu), kernels.dot(scene, i, state.gain)
+        kernels.learn(scene, state, i, y)
+        belief = posterior.step(belief, problem.items[i], y, noise_var(problem)[i])
+    Sigma = state.Sigma[:, :k]
+    assert np.array_equal(Sigma, Sigma.T)
+    assert np.linalg.eigvalsh(Sigma)[0] > -1e-14 * abs(problem.Sigma).max()
+    assert state.mu[:k] == pytest.approx(belief.mu[order], abs=1e-10)
+    assert Sigma == pytest.approx(belief.Sigma[np.ix_(order, order)], abs=1e-10)
+
+
+def test_truncation_bounds_what_comes_after():
+    problem = dense()
+    low, high = simulate.truncation(problem, 20)
+    assert low < 0 < high
+    rest = simulate.replicate(problem, POLICIES, 4000, 120) - simulate.replicate(problem, POLICIES, 4000, 20)
+    error = 3 * rest.std(axis=1) / np.sqrt(4000)
+    assert (rest.mean(axis=1) < high + error).all() and (rest.mean(axis=1) > low - error).all()
+    sure = make_problem([[1]], [1], [2], [[0]], 1, 1, 0.5)
+    assert simulate.truncation(sure, 3) == (0, pytest.approx(0.5**4 / 0.5))
+    theta = np.random.default_rng(0).multivariate_normal(problem.mu, problem.Sigma, 200_000)
+    gain = np.maximum(theta @ problem.items.T - problem.cost, 0) @ problem.probs * 0.9**21 / 0.1
+    assert high == pytest.approx(gain.mean(), abs=5 * gain.std() / np.sqrt(len(gain)))
+
+
+@pytest.mark.parametrize("change, name", [
+    (dict(replications=0), "replications must be"), (dict(replications=2.0), "replications must be"),
+    (dict(horizon=0), "horizon must be"), (dict(horizon=True), "horizon must be"),
+    (dict(seed=-1), "seed must be"), (dict(first=-1), "first must be"),
+    (dict(thetas=[[1, 2]]), "thetas must have one column per feature, got 2 for 3"),
+    (dict(thetas=[1, 2, 3]), "thetas must be"), (dict(thetas=[[1, 2, np.nan]]), r"thetas\[0, 2\] is nan"),
+    (dict(reward="both"), "reward is 'both'"), (dict(policies=[]), "policies is empty"),
+])
+@pytest.mark.parametrize("function", [simulate.replicate, simulate.episodes])
+def test_bad_arguments_are_named(function, change, name):
+    with pytest.raises(ValueError, match=name):
+        function(**{**dict(problem=dense(), policies=POLICIES, replications=2, horizon=3), **change})

@@ -1,0 +1,64 @@
+"""Random streams: reproducible, prefix-stable, independent of one another."""
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from lib import streams
+
+
+@pytest.mark.parametrize("draw", [streams.normals, streams.uniforms])
+def test_a_longer_horizon_extends_the_stream(draw):
+    short, long = draw(3, streams.NOISE, 5, 7), draw(3, streams.NOISE, 5, 50)
+    assert short.shape == (streams.BLOCK, 7)
+    assert np.array_equal(short, long[:, :7])
+
+
+def test_seed_purpose_and_block_each_change_the_stream():
+    base = streams.normals(1, streams.NOISE, 0, 4)
+    others = [streams.normals(2, streams.NOISE, 0, 4), streams.normals((1, 0, 1), streams.NOISE, 0, 4),
+              streams.normals(1, streams.THOMPSON, 0, 4), streams.normals(1, streams.NOISE, 1, 4)]
+    assert all(not np.array_equal(base, other) for other in others)
+
+
+def test_rows_are_uncorrelated_and_have_the_right_law():
+    z = np.concatenate([streams.normals(0, streams.THETA, block, 40) for block in range(8)])
+    u = np.concatenate([streams.uniforms(0, streams.ITEMS, block, 40) for block in range(8)])
+    assert stats.kstest(z.ravel(), "norm").pvalue > 1e-3
+    assert stats.kstest(u.ravel(), "uniform").pvalue > 1e-3
+    off = np.corrcoef(z.T)[~np.eye(40, dtype=bool)]
+    assert abs(off).max() < 5 / np.sqrt(len(z))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", True, (), (1, -2), [0.5], None])
+def test_a_bad_seed_is_named(seed):
+    with pytest.raises(ValueError, match="seed"):
+        streams.generator(seed)
+
+
+def test_numpy_integers_are_seeds():
+    assert streams.generator(np.int64(3), 1).random() == streams.generator(3, 1).random()
+
+
+def test_items_of_probability_zero_are_never_drawn():
+    probs = np.array([0.0, 0.1, 0.2, 0.0, 0.7, 0.0, 0.0])
+    total = streams.cumulative(probs)
+    u = np.append(np.linspace(0, 1, 1001)[:-1], np.nextafter(1, 0))
+    drawn = np.searchsorted(total, u, side="right")
+    assert set(drawn) == {1, 2, 4}
+    assert np.bincount(drawn, minlength=7)[[1, 2, 4]] == pytest.approx([100, 200, 701], abs=1.5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 8), st.integers(0, 8), st.integers(0, 2**32 - 1))
+def test_the_factor_of_any_covariance_gives_it_back(k, rank, seed):
+    A = np.random.default_rng(seed).standard_normal((k, rank)) * 10.0 ** np.arange(-1, k - 1)[:, None]
+    Sigma = A @ A.T
+    L = streams.factor(Sigma)
+    assert abs(L @ L.T - Sigma).max() <= 1e-13 * k * max(abs(Sigma).max(), 1e-300)
+    assert np.count_nonzero(L.any(axis=0)) <= max(rank, 0)
+
+
+def test_the_factor_of_a_diagonal_is_diagonal():
+    assert np.array_equal(streams.factor(np.diag([4.0, 0.0, 9.0])), np.diag([2.0, 0.0, 3.0]))
