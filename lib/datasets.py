@@ -1,12 +1,22 @@
-"""The project's data sets, all in the one shape of `Dataset`, and the prior that each gives."""
+"""The project's data sets, all in the one shape of `Dataset`, and the prior that each gives.
+
+Every loader counts in `notes` what it dropped or found odd.  Items are drawn uniformly over the
+catalogue's items that have a feature, not by how often they were rated.
+"""
 import numpy as np
 
+from lib.arxiv import arxiv
+from lib.citeulike import citeulike
+from lib.own import ratings
 from lib.priors import Prior, prior
-from lib.records import Dataset, assemble, distinct, histories, shares
+from lib.records import Dataset, Ratings, Sums, by_category, histories
+from lib.yelp import yelp
 
-__all__ = ["Dataset", "Prior", "histories", "movielens", "prior"]
+__all__ = ["Dataset", "Prior", "Ratings", "Sums", "arxiv", "citeulike", "histories", "movielens", "prior",
+           "ratings", "yelp"]
 
 GENRES = ("Drama", "Comedy", "Action", "Thriller", "Adventure", "Romance")
+
 
 
 def movielens(categories=GENRES):
@@ -41,28 +51,7 @@ def movielens(categories=GENRES):
     movies, movie = np.unique(table.movieId.to_numpy(), return_inverse=True)
     users, user = np.unique(table.userId.to_numpy(), return_inverse=True)
     genres = table.drop_duplicates("movieId").set_index("movieId").genres.loc[movies]
-    flags = flag([text.split("|") for text in genres], categories)
-    items, probs, rows = distinct(shares(flags))
-    names = users.astype(str)
-    time = table.timestamp.to_numpy(dtype=np.int64)
-    ratings, notes = assemble(user, movie, table.rating.to_numpy(), time, rows, names, movies)
-    notes |= {"items_read": len(movies), "items_without_feature": int((rows < 0).sum()),
-              "ratings_without_genres": int((table.genres == "(no genres listed)").sum())}
-    return Dataset("MovieLens Latest (small), October 2016", tuple(categories), items, probs, names,
-                   ratings, None, 0.0, (), notes)
-
-
-def flag(labels, categories):
-    """(m, k) ones where a list of labels holds a category as a whole; ValueError where none ever does."""
-    column = {name: j for j, name in enumerate(categories)}
-    if len(column) < len(categories) or not column:
-        raise ValueError(f"categories is {categories!r}: it must name one or more, each once")
-    flags = np.zeros((len(labels), len(column)))
-    for i, row in enumerate(labels):
-        for name in row:
-            if name in column:
-                flags[i, column[name]] = 1
-    for name, j in column.items():
-        if not flags[:, j].any():
-            raise ValueError(f"categories holds {name!r}: no item has that category")
-    return flags
+    notes = {"ratings_without_genres": int((table.genres == "(no genres listed)").sum())}
+    return by_category(
+        "MovieLens Latest (small), October 2016", [text.split("|") for text in genres], categories, notes,
+        (user, movie, table.rating.to_numpy(), table.timestamp.to_numpy(dtype=np.int64)), users.astype(str), movies)

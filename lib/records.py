@@ -60,6 +60,11 @@ def distinct(vectors):
     return items, counts / counts.sum(), rows
 
 
+def codes(table, ids):
+    """int32 codes of `ids`; ids not yet in the dict `table` get the next code."""
+    return np.fromiter((table.setdefault(name, len(table)) for name in ids), np.int32, len(ids))
+
+
 def shares(flags):
     """`flags` (m, k) of zeros and ones with each non-zero row divided by its sum (paper, section 6.1)."""
     total = flags.sum(axis=1, keepdims=True)
@@ -86,7 +91,7 @@ def assemble(user, item, value, time, rows, users, item_names):
     Parameters
     ----------
     user, item : int arrays (r,)
-        Codes: positions in `users` and in `rows`.
+        Codes: positions in `users` and in `rows`; an item of -1 is not in the catalogue: dropped and counted.
     value : array (r,)
         The rating.
     time : int array (r,) or None
@@ -105,8 +110,11 @@ def assemble(user, item, value, time, rows, users, item_names):
     ValueError
         A (user, item) rated twice without times.
     """
+    notes = {"ratings_read": len(user), "ratings_of_unknown_items": int((item < 0).sum())}
+    if notes["ratings_of_unknown_items"]:
+        user, value, time, item = (None if part is None else part[item >= 0] for part in (user, value, time, item))
     keep = latest(user, item, time, lambda i: f"user {users[user[i]]!r}, item {item_names[item[i]]!r}")
-    notes = {"ratings_read": len(user), "ratings_repeated": len(user) - len(keep)}
+    notes["ratings_repeated"] = len(user) - len(keep)
     featured = rows[item[keep]] >= 0
     notes["ratings_without_feature"] = int((~featured).sum())
     keep = keep[featured]
@@ -116,6 +124,30 @@ def assemble(user, item, value, time, rows, users, item_names):
     np.cumsum(np.bincount(user[keep], minlength=len(users)), out=start[1:])
     times = None if time is None else time[keep]
     return Ratings(start, rows[item[keep]].astype(np.int32), np.asarray(value[keep], dtype=float), times), notes
+
+
+def flag(labels, categories):
+    """(m, k) ones where a list of labels holds a category as a whole; ValueError where none ever does."""
+    column = {name: j for j, name in enumerate(categories)}
+    if len(column) < len(categories) or not column:
+        raise ValueError(f"categories is {categories!r}: it must name one or more, each once")
+    flags = np.zeros((len(labels), len(column)))
+    for i, row in enumerate(labels):
+        for name in row:
+            if name in column:
+                flags[i, column[name]] = 1
+    for name, j in column.items():
+        if not flags[:, j].any():
+            raise ValueError(f"categories holds {name!r}: no item has that category")
+    return flags
+
+
+def by_category(source, labels, categories, notes, columns, users, item_names):
+    """Items as shares of `categories` from their `labels`, and ratings from `columns` (see `assemble`)."""
+    items, probs, rows = distinct(shares(flag(labels, categories)))
+    kept, counts = assemble(*columns, rows, users, item_names)
+    counts |= {"items_read": len(rows), "items_without_feature": int((rows < 0).sum())}
+    return Dataset(source, tuple(categories), items, probs, users, kept, None, 0.0, (), notes | counts)
 
 
 def sums(dataset, users, weights):
@@ -142,6 +174,21 @@ def sums(dataset, users, weights):
             product = weight * dataset.items[item, i] * dataset.items[item, j]
             gram[:, i, j] = gram[:, j, i] = np.bincount(owner, product, minlength=v)
     return Sums(count, gram, moment, np.bincount(owner, weight * value**2, minlength=v))
+
+
+def thin(dataset, articles, seed=0):
+    """`dataset` with `articles` of its items, drawn at random without replacement, and sums for ratings.
+
+    The users' regressions still use every item that they rated; only the support of the stream is smaller,
+    and each of its items is equally likely.  The order of the ratings is lost.
+    """
+    n = len(dataset.items)
+    if not 1 <= articles <= n:
+        raise ValueError(f"articles is {articles}: it must lie in 1 to {n}")
+    chosen = np.sort(np.random.default_rng(seed).choice(n, articles, replace=False, p=dataset.probs))
+    kept = sums(dataset, np.arange(len(dataset.users)), np.ones(n))
+    return dataset._replace(items=dataset.items[chosen], probs=np.full(articles, 1 / articles), ratings=None,
+                            sums=kept, notes=dataset.notes | {"items_sampled": articles})
 
 
 def counts(dataset):
