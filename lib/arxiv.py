@@ -6,6 +6,7 @@ import datetime
 import email.utils
 import re
 
+import msgspec
 import numpy as np
 
 from lib import documents, own, readers
@@ -13,6 +14,22 @@ from lib.records import Dataset, assemble, distinct, thin
 
 RIDGE = 1.0
 TEX = re.compile(r"\$[^$]*\$|\\[a-zA-Z]+")
+
+
+class Version(msgspec.Struct, gc=False):
+    """One version of a paper."""
+
+    created: str | None = None
+
+
+class Paper(msgspec.Struct, gc=False):
+    """What is read of a line of the snapshot."""
+
+    id: str
+    categories: str | None
+    title: str | None = None
+    abstract: str | None = None
+    versions: list[Version] | None = None
 
 
 def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, skip_damaged=False):
@@ -73,7 +90,7 @@ def papers(snapshot, year=2014, skip_damaged=False):
     notes = dict.fromkeys(("lines_damaged", "papers_read", "papers_elsewhere", "papers_without_date",
                            "papers_of_other_years", "papers_repeated"), 0)
     texts = {}
-    for size, found in readers.read_json(snapshot, _condmat, notes, skip_damaged):
+    for size, found in readers.read_json(snapshot, Paper, _condmat, notes, skip_damaged):
         notes["papers_read"] += size
         notes["papers_elsewhere"] += size - len(found)
         for name, created, text in found:
@@ -89,14 +106,10 @@ def papers(snapshot, year=2014, skip_damaged=False):
 
 def _condmat(records):
     """Number of records, and (id, year of first submission or None, text) of those in cond-mat."""
-    found = []
-    for record in records:
-        if not isinstance(record["id"], str) or not record["id"].strip():
-            raise ValueError(f"id is {record['id']!r}: it must be text")
-        if is_condmat(record["categories"]):
-            text = f"{record.get('title') or ''}\n{record.get('abstract') or ''}"
-            found.append((record["id"].strip(), first_year(record.get("versions")), text))
-    return len(records), found
+    if not all(r.id.strip() for r in records):
+        raise ValueError("id is blank")
+    return len(records), [(r.id.strip(), first_year(r.versions), f"{r.title or ''}\n{r.abstract or ''}")
+                          for r in records if is_condmat(r.categories)]
 
 
 def is_condmat(categories):
@@ -115,10 +128,10 @@ def first_year(versions):
 
     Examples
     --------
-    >>> first_year([{"created": "Wed, 31 Dec 2014 23:30:00 -0200"}]), first_year([])
+    >>> first_year([Version("Wed, 31 Dec 2014 23:30:00 -0200")]), first_year([])
     (2015, None)
     """
-    created = versions[0].get("created") if versions else None
+    created = versions[0].created if versions else None
     if not created:
         return None
     moment = email.utils.parsedate_to_datetime(created)

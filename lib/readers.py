@@ -9,12 +9,13 @@ import datetime
 import gzip
 import io
 import os
+import zlib
 from pathlib import Path
 
-import orjson
+import msgspec
 from tqdm import tqdm
 
-BLOCK = 1 << 21
+BLOCK = 1 << 18
 BOM = b"\xef\xbb\xbf"
 
 
@@ -25,8 +26,8 @@ def open_bytes(path):
     return (gzip.GzipFile(fileobj=raw) if packed else raw), raw
 
 
-def batches(path):
-    """Yield (number of the first line, list of lines as bytes) in blocks, with a progress bar on a terminal.
+def blocks(path):
+    """Yield (number of the first line, bytes of whole lines), with a progress bar on a terminal.
 
     Raises
     ------
@@ -35,36 +36,32 @@ def batches(path):
     """
     stream, raw = open_bytes(path)
     silent = True if os.environ.get("CI") else None      # None: silent unless a terminal watches
-    rest, first = b"", 1
+    first, mark = 1, len(BOM)
     with raw, tqdm(total=os.path.getsize(path), unit="B", unit_scale=True, desc=Path(path).name,
                    disable=silent, leave=False) as bar:
         while True:
             try:
-                block = stream.read(BLOCK)
-            except (EOFError, OSError, gzip.zlib.error) as error:
+                text = stream.read(BLOCK) + stream.readline()
+            except (EOFError, OSError, zlib.error) as error:
                 raise ValueError(f"{path}: cannot be unpacked after line {first - 1}: {error}") from error
             bar.update(raw.tell() - bar.n)
-            text = rest + block
-            if first == 1 and text.startswith(BOM):
-                text = text[len(BOM):]
-            lines = text.split(b"\n")
-            rest = lines.pop() if block else b""
-            if lines:
-                yield first, lines
-            first += len(lines)
-            if not block:
+            if not text:
                 return
+            yield first, text[mark:] if text[:mark] == BOM[:mark] else text
+            first, mark = first + text.count(b"\n"), 0
 
 
-def read_json(path, columns, notes, skip_damaged=False):
+def read_json(path, record, columns, notes, skip_damaged=False):
     """Yield `columns(records)` for batches of the JSON objects of `path`, one object a line.
 
     Parameters
     ----------
     path : str or Path
         Plain or gzip.
+    record : type
+        A msgspec.Struct: the fields to read and their types.  Other fields are passed over.
     columns : function
-        From a list of dicts to anything; it raises KeyError, TypeError or ValueError on a record that it
+        From a list of records to anything, without side effects; it raises ValueError on a record that it
         cannot use.  It is called with whole batches, and line by line only where a batch fails.
     notes : dict
         Where lines are counted.
@@ -76,26 +73,26 @@ def read_json(path, columns, notes, skip_damaged=False):
     ValueError
         Naming file and line.
     """
-    for first, lines in batches(path):
+    decoder = msgspec.json.Decoder(record)
+    for first, text in blocks(path):
         try:
-            result = columns([orjson.loads(line) for line in lines])
-        except (KeyError, TypeError, ValueError, AttributeError):
-            result = columns(list(_sound(path, first, lines, columns, skip_damaged, notes)))
+            result = columns(decoder.decode_lines(text))
+        except ValueError:
+            result = columns(list(_sound(f"{path}, line", first, text, decoder, columns, skip_damaged, notes)))
         yield result
 
 
-def _sound(path, first, lines, columns, skip_damaged, notes):
-    """The usable records among `lines`, blank lines left out; the others raise or are counted."""
-    for number, line in enumerate(lines, first):
+def _sound(where, first, text, decoder, columns, skip_damaged, notes):
+    """The usable records among the lines of `text`, blank lines left out; the others raise or are counted."""
+    for number, line in enumerate(text.split(b"\n"), first):
         if not line.strip():
             continue
         try:
-            record = orjson.loads(line)
+            record = decoder.decode(line)
             columns([record])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except ValueError as error:
             if not skip_damaged:
-                reason = f"no field {error}" if isinstance(error, KeyError) else error
-                raise ValueError(f"{path}, line {number}: {reason}; the line begins {line[:60]!r}") from error
+                raise ValueError(f"{where} {number}: {error}; the line begins {line[:60]!r}") from error
             notes["lines_damaged"] = notes.get("lines_damaged", 0) + 1
         else:
             yield record
@@ -151,7 +148,7 @@ def _text_lines(path):
         except UnicodeDecodeError as error:
             raise ValueError(f"byte {error.object[error.start]:#x} is not UTF-8 ({error.reason}): "
                              "save the file as UTF-8") from error
-        except (EOFError, OSError, gzip.zlib.error) as error:
+        except (EOFError, OSError, zlib.error) as error:
             raise ValueError(f"cannot be unpacked: {error}") from error
 
 

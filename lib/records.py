@@ -5,6 +5,8 @@ latest rating of each (user, item), drops what has no feature, and puts the rest
 within each user, in compressed rows: user u owns ratings start[u] to start[u + 1].
 What is dropped on the way is counted in `notes`, nothing is dropped in silence.
 """
+import collections
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -60,9 +62,16 @@ def distinct(vectors):
     return items, counts / counts.sum(), rows
 
 
-def codes(table, ids):
-    """int32 codes of `ids`; ids not yet in the dict `table` get the next code."""
-    return np.fromiter((table.setdefault(name, len(table)) for name in ids), np.int32, len(ids))
+def code_table():
+    """A dict that gives each new id the next code, from 0.
+
+    Examples
+    --------
+    >>> table = code_table()
+    >>> [table[name] for name in ("a", "b", "a")]
+    [0, 1, 0]
+    """
+    return collections.defaultdict(itertools.count().__next__)
 
 
 def shares(flags):

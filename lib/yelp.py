@@ -1,12 +1,30 @@
 """The Yelp Open Dataset, in every layout in which it has been released, streamed in one pass."""
+from itertools import repeat
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from lib import readers
-from lib.records import by_category, codes
+from lib.records import by_category, code_table
 
 BUSINESSES = ("Restaurants", "Shopping", "Food", "Beauty & Spas", "Health & Medical", "Nightlife")
+
+
+class Business(msgspec.Struct, gc=False):
+    """What is read of a line of the business file."""
+
+    business_id: str
+    categories: str | list[str] | None = None
+
+
+class Review(msgspec.Struct, gc=False):
+    """What is read of a line of the review file."""
+
+    user_id: str
+    business_id: str
+    stars: float
+    date: str
 
 
 def yelp(folder, categories=BUSINESSES, skip_damaged=False):
@@ -35,22 +53,26 @@ def yelp(folder, categories=BUSINESSES, skip_damaged=False):
     ValueError, FileNotFoundError
         A wrong line, with file and line; a category that no business has; no such file.
     """
-    notes, codes_of, labels = {"lines_damaged": 0, "items_repeated": 0}, {}, []
-    for ids, found in readers.read_json(_find(folder, "business"), _businesses, notes, skip_damaged):
-        notes["items_repeated"] += len(ids) - len(set(ids) - codes_of.keys())
-        codes(codes_of, ids)
-        labels += [[]] * (len(codes_of) - len(labels))
+    notes, code, labels = {"lines_damaged": 0, "items_repeated": 0}, {}, []
+    for ids, found in readers.read_json(_find(folder, "business"), Business, _businesses, notes, skip_damaged):
         for name, tokens in zip(ids, found):
-            labels[codes_of[name]] = tokens
+            code[name] = len(labels)
+            labels.append(tokens)
+    notes["items_repeated"] = len(labels) - len(code)
+    labels = [labels[i] for i in code.values()]
+    code = dict(zip(code, range(len(code))))
     notes["items_uncategorised"] = sum(not tokens for tokens in labels)
-    users, parts = {}, []
-    for ids, items, stars, times in readers.read_json(_find(folder, "review"), _reviews, notes, skip_damaged):
-        item = np.array([codes_of.get(name, -1) for name in items], dtype=np.int32)
-        parts.append((codes(users, ids), item, stars, times))
-    columns = tuple(np.concatenate(column) for column in zip(*parts))
-    parts.clear()
+    users, parts = code_table(), []
+    for ids, items, stars, times in readers.read_json(_find(folder, "review"), Review, _reviews, notes, skip_damaged):
+        user = np.fromiter(map(users.__getitem__, ids), np.int32, len(ids))
+        item = np.fromiter(map(code.get, items, repeat(-1)), np.int32, len(items))
+        parts.append((user, item, stars, times))
+    if not parts:
+        raise ValueError(f"{folder}: the review file is empty")
+    columns = tuple(map(np.concatenate, zip(*parts)))
+    del parts
     return by_category("Yelp Open Dataset", labels, categories, notes, columns,
-                            np.array(list(users), dtype=object), list(codes_of))
+                            np.array(list(users), dtype=object), list(code))
 
 
 def _find(folder, kind):
@@ -63,18 +85,15 @@ def _find(folder, kind):
     return Path(folder) / found[0]
 
 
-def _texts(records, field):
-    values = [record[field] for record in records]
-    if set(map(type, values)) - {str}:
-        wrong = next(value for value in values if type(value) is not str)
-        raise TypeError(f"{field} is {wrong!r}: it must be text")
+def _filled(name, values):
     if not all(map(str.strip, values)):
-        raise ValueError(f"{field} is blank")
+        raise ValueError(f"{name} is blank")
     return values
 
 
 def _businesses(records):
-    return _texts(records, "business_id"), [split_categories(record.get("categories")) for record in records]
+    return (_filled("business_id", [r.business_id for r in records]),
+            [split_categories(r.categories) for r in records])
 
 
 def split_categories(value):
@@ -85,19 +104,18 @@ def split_categories(value):
     >>> split_categories("Golf, Active Life"), split_categories(None)
     (['Golf', 'Active Life'], [])
     """
-    if value is not None and not isinstance(value, (str, list)):
-        raise TypeError(f"categories is {value!r}: it must be a list, text or null")
     parts = value.split(",") if isinstance(value, str) else value or []
     return [name for name in map(str.strip, parts) if name]
 
 
 def _reviews(records):
-    dates = _texts(records, "date")
+    dates = [r.date for r in records]
     if set(map(len, dates)) - {10, 19}:
         wrong = next(date for date in dates if len(date) not in (10, 19))
         raise ValueError(f"date is {wrong!r}: it must be 2014-01-31 or 2014-01-31 23:59:59")
-    stars = np.array([record["stars"] for record in records], dtype=np.float32)
+    stars = np.array([r.stars for r in records], dtype=np.float32)
     if not ((stars >= 1) & (stars <= 5)).all():
         raise ValueError(f"stars is {stars[~((stars >= 1) & (stars <= 5))][0]}: it must lie in 1 to 5")
     times = np.array(dates, dtype="datetime64[s]").astype(np.int64)
-    return _texts(records, "user_id"), _texts(records, "business_id"), stars, times
+    return (_filled("user_id", [r.user_id for r in records]),
+            _filled("business_id", [r.business_id for r in records]), stars, times)
