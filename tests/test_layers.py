@@ -6,12 +6,12 @@ import tree
 
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
-    "problem streams",
-    "kernels sweep records readers",
-    "dp posterior priors documents own yelp",
-    "datasets",
+    "problem streams store records readers",
+    "kernels lattice sweep documents own",
+    "lookup posterior priors yelp arxiv citeulike",
+    "dp datasets predict",
     "policies bound optimum",
-    "simulate",
+    "simulate dual",
     "experiments",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
