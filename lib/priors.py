@@ -22,7 +22,8 @@ class Prior(NamedTuple):
 
     mu: np.ndarray               # (k,)
     Sigma: np.ndarray            # (k, k)
-    noise_sd: float              # reward units, of one non-zero feature (or of a rating: noise="constant")
+    noise_sd: float              # reward units; of one non-zero feature, or of a rating: see noise
+    noise: str                   # "features": Var eps = I(x) noise_sd^2, "constant": Var eps = noise_sd^2
     thetas_train: np.ndarray     # (a, k) coefficients of the users behind mu and Sigma
     thetas_held_out: np.ndarray  # (b, k) coefficients of the others
     train: np.ndarray            # (a,) their positions in dataset.users
@@ -41,7 +42,8 @@ def user_sums(dataset, users, noise="constant"):
     """Sums of `users`; where only sums are kept, all items must have the same number of features."""
     weight = weights(dataset, noise)
     if dataset.ratings is not None:
-        return records.sums(dataset, users, weight)
+        start = dataset.ratings.start
+        return records.sums(dataset, start[users], start[users + 1], weight)
     if np.ptp(weight):
         raise ValueError(f"noise is {noise!r}: {dataset.source} keeps unweighted sums only, and its items "
                          "differ in their number of features")
@@ -98,6 +100,8 @@ def empirical_bayes(sums, iterations=2000, tolerance=1e-6):
     thetas = coefficients(sums, ridge=1.0)
     mu, Sigma = thetas.mean(axis=0), np.cov(thetas.T, ddof=0) + 1e-3 * np.eye(thetas.shape[1])
     noise_var = residual_variance(sums)
+    if noise_var <= 1e-12 * sums.square.sum() / sums.count.sum():
+        raise ValueError("empirical Bayes needs noise: every rating is an exact linear function of its item")
     for step in range(1, iterations + 1):
         means, covs = posteriors(sums, mu, Sigma, noise_var)
         old, scale = (mu, Sigma), np.abs(Sigma).max()
@@ -119,7 +123,7 @@ def eligible(dataset, min_ratings, keep_deficient):
     kept = enough if keep_deficient else enough[full]
     notes = {"users": len(count), "too_few_ratings": len(count) - len(enough),
              "rank_deficient": int((~full).sum()), "rank_deficient_kept": bool(keep_deficient),
-             "users_kept": len(kept), "ratings_kept": int(count[kept].sum())}
+             "most_ratings": int(count.max(initial=0)), "users_kept": len(kept), "ratings_kept": int(count[kept].sum())}
     return kept, notes
 
 
@@ -184,4 +188,4 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
     else:
         thetas = [coefficients(user_sums(dataset, part), ridge) for part in (train, held_out)]
         mu, Sigma, noise_var = thetas[0].mean(axis=0), np.cov(thetas[0].T), residual_variance(scaled)
-    return Prior(mu, Sigma, noise_var**.5, *thetas, train, held_out, counts)
+    return Prior(mu, Sigma, noise_var**.5, noise, *thetas, train, held_out, counts)

@@ -27,7 +27,7 @@ def open_bytes(path):
 
 
 def blocks(path):
-    """Yield (number of the first line, bytes of whole lines), with a progress bar on a terminal.
+    """Yield (number of the first line, list of lines as bytes), with a progress bar on a terminal.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def blocks(path):
     """
     stream, raw = open_bytes(path)
     silent = True if os.environ.get("CI") else None      # None: silent unless a terminal watches
-    first, mark = 1, len(BOM)
+    first = 1
     with raw, tqdm(total=os.path.getsize(path), unit="B", unit_scale=True, desc=Path(path).name,
                    disable=silent, leave=False) as bar:
         while True:
@@ -47,8 +47,9 @@ def blocks(path):
             bar.update(raw.tell() - bar.n)
             if not text:
                 return
-            yield first, text[mark:] if text[:mark] == BOM[:mark] else text
-            first, mark = first + text.count(b"\n"), 0
+            lines = (text.removeprefix(BOM) if first == 1 else text).removesuffix(b"\n").split(b"\n")
+            yield first, lines
+            first += len(lines)
 
 
 def read_json(path, record, columns, notes, skip_damaged=False):
@@ -73,22 +74,22 @@ def read_json(path, record, columns, notes, skip_damaged=False):
     ValueError
         Naming file and line.
     """
-    decoder = msgspec.json.Decoder(record)
-    for first, text in blocks(path):
+    decode = msgspec.json.Decoder(record).decode
+    for first, lines in blocks(path):
         try:
-            result = columns(decoder.decode_lines(text))
+            result = columns(list(map(decode, lines)))
         except ValueError:
-            result = columns(list(_sound(f"{path}, line", first, text, decoder, columns, skip_damaged, notes)))
+            result = columns(list(_sound(f"{path}, line", first, lines, decode, columns, skip_damaged, notes)))
         yield result
 
 
-def _sound(where, first, text, decoder, columns, skip_damaged, notes):
-    """The usable records among the lines of `text`, blank lines left out; the others raise or are counted."""
-    for number, line in enumerate(text.split(b"\n"), first):
+def _sound(where, first, lines, decode, columns, skip_damaged, notes):
+    """The usable records among `lines`, blank lines left out; the others raise or are counted."""
+    for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
-            record = decoder.decode(line)
+            record = decode(line)
             columns([record])
         except ValueError as error:
             if not skip_damaged:
@@ -129,15 +130,19 @@ def read_csv(path, required, optional=(), aliases=None):
 
 def _rows(path, lines, separator, names):
     reader = csv.reader(lines, delimiter=separator, strict=True)
-    try:
-        for cells in reader:
-            if not cells or cells == [""]:
-                continue
-            if len(cells) != len(names):
-                raise ValueError(f"{len(cells)} cells where the header has {len(names)}: {cells}")
-            yield reader.line_num + 1, dict(zip(names, cells))
-    except (csv.Error, ValueError) as error:
-        raise ValueError(f"{path}, line {reader.line_num + 1}: {error}") from error
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {reader.line_num + 1}: {error}") from error
+        if cells is None:
+            return
+        if not cells or cells == [""]:
+            continue
+        if len(cells) != len(names):
+            raise ValueError(f"{path}, line {reader.line_num + 1}: {len(cells)} cells where the header has "
+                             f"{len(names)}: {cells}")
+        yield reader.line_num + 1, dict(zip(names, cells))
 
 
 def _text_lines(path):
@@ -146,10 +151,10 @@ def _text_lines(path):
         try:
             yield from text
         except UnicodeDecodeError as error:
-            raise ValueError(f"byte {error.object[error.start]:#x} is not UTF-8 ({error.reason}): "
+            raise ValueError(f"{path}: byte {error.object[error.start]:#x} is not UTF-8 ({error.reason}): "
                              "save the file as UTF-8") from error
         except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"cannot be unpacked: {error}") from error
+            raise ValueError(f"{path}: cannot be unpacked: {error}") from error
 
 
 def identifier(cell, where):

@@ -159,22 +159,21 @@ def by_category(source, labels, categories, notes, columns, users, item_names):
     return Dataset(source, tuple(categories), items, probs, users, kept, None, 0.0, (), notes | counts)
 
 
-def sums(dataset, users, weights):
-    """Sums over the ratings of `users` (v,) with one weight a row of items, `weights` (n,).
+def sums(dataset, begin, end, weights):
+    """Sums over the ratings begin[i] to end[i] - 1 of each user i, with a weight for each row of items (n,).
 
     Examples
     --------
     >>> r = Ratings(np.array([0, 2]), np.array([0, 1]), np.array([3., 5.]), None)
     >>> d = Dataset("", ("a", "b"), np.eye(2), np.array([.5, .5]), np.array(["u"]), r, None, 0., (), {})
-    >>> sums(d, np.array([0]), np.ones(2)).moment
+    >>> sums(d, r.start[:-1], r.start[1:], np.ones(2)).moment
     array([[3., 5.]])
     """
-    start, item, value, _ = dataset.ratings
-    v, n, k = len(users), *dataset.items.shape
-    count = start[users + 1] - start[users]
+    count = end - begin
+    v, k = len(count), dataset.items.shape[1]
     owner = np.repeat(np.arange(v), count)
-    chosen = np.arange(count.sum()) + np.repeat(start[users] - (np.cumsum(count) - count), count)
-    item, value = item[chosen], value[chosen]
+    chosen = np.arange(count.sum()) + np.repeat(begin - (np.cumsum(count) - count), count)
+    item, value = dataset.ratings.item[chosen], dataset.ratings.value[chosen]
     weight = weights[item]
     gram, moment = np.zeros((v, k, k)), np.zeros((v, k))
     for i in range(k):
@@ -190,12 +189,20 @@ def thin(dataset, articles, seed=0):
 
     The users' regressions still use every item that they rated; only the support of the stream is smaller,
     and each of its items is equally likely.  The order of the ratings is lost.
+
+    Raises
+    ------
+    ValueError
+        `articles` out of range, or items that differ in their number of features, which sums do not hold.
     """
     n = len(dataset.items)
+    if np.ptp(np.count_nonzero(dataset.items, axis=1)):
+        raise ValueError(f"{dataset.source}: items differ in their number of features, so sums over ratings "
+                         "would not tell the noise level")
     if not 1 <= articles <= n:
         raise ValueError(f"articles is {articles}: it must lie in 1 to {n}")
     chosen = np.sort(np.random.default_rng(seed).choice(n, articles, replace=False, p=dataset.probs))
-    kept = sums(dataset, np.arange(len(dataset.users)), np.ones(n))
+    kept = sums(dataset, dataset.ratings.start[:-1], dataset.ratings.start[1:], np.ones(n))
     return dataset._replace(items=dataset.items[chosen], probs=np.full(articles, 1 / articles), ratings=None,
                             sums=kept, notes=dataset.notes | {"items_sampled": articles})
 

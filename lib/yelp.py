@@ -68,7 +68,7 @@ def yelp(folder, categories=BUSINESSES, skip_damaged=False):
         item = np.fromiter(map(code.get, items, repeat(-1)), np.int32, len(items))
         parts.append((user, item, stars, times))
     if not parts:
-        raise ValueError(f"{folder}: the review file is empty")
+        raise ValueError(f"{folder}: the review file holds no review")
     columns = tuple(map(np.concatenate, zip(*parts)))
     del parts
     return by_category("Yelp Open Dataset", labels, categories, notes, columns,
