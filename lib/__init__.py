@@ -1,0 +1,1 @@
+"""The Bayesian linear information filtering problem: model, bounds, policies, simulation."""

@@ -1,0 +1,360 @@
+"""The single-feature dynamic program, solved with a certificate (paper, sections III-A and III-B).
+
+One feature of unknown worth theta ~ N(mean, var); an item of magnitude x ~ (x, probs) arrives, forwarding it
+pays x (y - cost) with y ~ N(theta, noise_sd^2 / x^2), discarding pays 0 and shows nothing.  `solve` tabulates the
+value before x is seen, without the leading gamma, for every cost, mean and variance up to var_max;
+`value` reads a bracket off the table.  In the scale noise_sd = 1, m = (mean - cost)/noise_sd, b = noise_sd^2/var,
+
+    w(m, b) = E_x max{gamma w(m, b), x m + gamma E w(m + t Z, b + x^2)},   t^2 = 1/b - 1/(b + x^2).
+"""
+import math
+import os
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from lib import lookup, store, sweep
+from lib.problem import Bracket, as_floats, as_probs, as_scalar
+
+SLACK = 1e-10           # relative widening of every bracket, for rounding errors (chapter "The dynamic program")
+TINY = 1e-12            # discounts below it are solved as if they were it
+REMEMBER = 200e6        # bytes of tables kept in memory
+MEMORY = OrderedDict()
+CELLS = 64              # more magnitudes than this are merged, level by level
+
+
+class Table(NamedTuple):
+    """A solved single-feature problem.  Table units: noise_sd = 1 and largest information 1."""
+
+    x: np.ndarray         # (n,) distinct positive magnitudes in table units, and
+    info: np.ndarray      # (n,) what one forwarded item adds to the precision (x^2 in the paper), and
+    probs: np.ndarray     # (n,) their probabilities
+    gamma: float
+    noise_sd: float       # reward units
+    var_max: float        # reward units squared
+    scale: float          # theta is measured in noise_sd / scale
+    slope: float          # E[x] / (1 - gamma)
+    upper: sweep.Grid     # D = w - slope * max(m, 0) of the upper,
+    lower: sweep.Grid     # the lower (None where no certificate was asked for)
+    guess: sweep.Grid     # and the best value
+
+
+def precisions(b0, q, p, gamma, unit, end, least=0.0):
+    """Ascending precision levels from b0 to where nothing is left to learn.
+
+    Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
+    are `unit` mean informations apart at b0 and wider where the future is discounted.
+    """
+    rate, most = np.sum(p * q), q.max()
+
+    def left(b):
+        n = max((b - b0) / most, (b - b0 - 4 * math.sqrt((b - b0) * most)) / rate, 0)
+        return gamma**n / b * (1 - math.log(gamma)) / (-math.log(gamma)) ** 1.5 * math.sqrt(b0)
+
+    step, last = most, b0 + most
+    while left(last) > end or last < least:
+        step *= 1.05
+        last += step
+    chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
+    levels = [b0]
+    while unit and levels[-1] < max(last, chain[-1]):
+        b = levels[-1]
+        graded = unit * rate / p.sum() * math.sqrt(b / b0) * gamma ** (-0.5 * min((b - b0) / rate, 700))
+        levels.append(b + min(graded, most / 2, 0.1 * b))
+    levels = np.union1d(chain, levels)
+    return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
+
+
+def lattices(levels, q, p, eta, kappa):
+    """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean."""
+    step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
+    target = np.minimum(eta / np.sqrt(levels), step / kappa)
+    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
+
+
+def psi(z):
+    """E (z + Z)^+ for Z ~ N(0, 1)."""
+    return np.maximum(0, z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
+
+
+def full_observation_edge(m, b, mean_x, gamma):
+    """What full observation earns above commitment from precision b on, E[x] sum gamma^n E (m_n^+ - m^+).
+
+    Every item tells at most 1, and n is rounded up to about 60 values, so the sum errs upward.
+    """
+    n = np.unique(np.ceil(np.geomspace(1, 45 / -math.log(gamma) + 1, 60)))
+    weight = (gamma ** np.append(1, n + 1) - gamma ** np.append(n + 1, np.inf)) / (1 - gamma)
+    t = np.sqrt(1 / b - 1 / (b + np.append(n, np.inf)))
+    return mean_x * np.array([np.sum(weight * t * psi(-abs(mm) / t)) for mm in m])
+
+
+def solve_side(kind, x, q, p, gamma, b0, accuracy):
+    """One sweep (sweep.UPPER, LOWER or GUESS) in table units; accuracy = (unit, end, eta, kappa)."""
+    unit, end, eta, kappa = accuracy
+    far = b0 + 150 + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
+    levels = precisions(b0, q, p, gamma, unit, end, far)
+    spacing = lattices(levels, q, p, eta, kappa)
+    n = int(sweep.WIDTH / math.sqrt(levels[-1]) / spacing[-1])
+    edge = full_observation_edge(np.arange(-n, n + 1) * spacing[-1], levels[-1], np.sum(x * p), gamma)
+    start = {sweep.UPPER: 1, sweep.LOWER: 0, sweep.GUESS: 0.5}[kind] * edge
+    first, ptr, D = sweep.sweep(kind, x, q, p, gamma, levels, spacing, start, CELLS)
+    return sweep.Grid(levels, spacing, first, ptr, D)
+
+
+def magnitudes(x, probs, info):
+    """Distinct positive magnitudes, their information and probabilities, sorted by information."""
+    x = as_floats("x", x, 1)
+    if (x < 0).any():
+        raise ValueError(f"x[{np.argmin(x)}] is {x.min()}: magnitudes are nonnegative")
+    probs = as_probs(probs, x.size)
+    info = x * x if info is None else as_floats("info", info, 1)
+    if info.shape != x.shape or (info[x > 0] <= 0).any():
+        raise ValueError(f"info must be positive for every positive x, got {info}")
+    keep = (x > 0) & (probs > 0)
+    pairs, where = np.unique(np.column_stack((info, x))[keep], axis=0, return_inverse=True)
+    return pairs[:, 1].copy(), pairs[:, 0].copy(), np.bincount(where.ravel(), probs[keep], len(pairs))
+
+
+def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=True, info=None):
+    """Solve the single-feature problem for every cost, mean and variance in (0, var_max].
+
+    Parameters
+    ----------
+    x, probs : array-like (n,)
+        Magnitudes, nonnegative, and their probabilities (renormalised within 1e-9).
+    gamma : float
+        Discount factor in [0, 0.9995].
+    noise_sd : float
+        Noise standard deviation of an observation at x = 1, positive, in reward units.
+    var_max : float
+        Largest prior variance that will be asked for, positive, in reward units squared.
+    tol : float
+        Aim for the relative width of the bracket at var_max; the bracket holds for every tol.
+    certify : bool
+        False leaves the two bounds out (`value` then fails, `q_values` and `boundary` work): ten times faster.
+    between : bool
+        False keeps to the lattice of precisions that can be reached from var_max, where there is one.
+    info : array-like (n,), optional
+        What a forwarded x adds to noise_sd^2 / variance, if not x^2.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong.
+
+    Examples
+    --------
+    >>> table = solve([0, 1], [.5, .5], gamma=.9, noise_sd=.1**.5, var_max=1)
+    >>> print("%.2f" % value(table, 0., 1.).value)
+    1.59
+    """
+    x, q, p = magnitudes(x, probs, info)
+    gamma = as_scalar("gamma", gamma, -1e-300, 0.9995)
+    noise_sd, var_max = as_scalar("noise_sd", noise_sd, 0), as_scalar("var_max", var_max, 0)
+    tol = as_scalar("tol", tol, 0, 1)
+    if not x.size:
+        return Table(x, q, p, gamma, noise_sd, var_max, 1.0, 0.0, None, None, None)
+    scale = math.sqrt(q.max())
+    b0 = (noise_sd / scale) ** 2 / var_max
+    if not 1e-14 < b0 < 1e14:
+        raise ValueError(f"noise_sd^2 / var_max is {b0} times the largest information: only 1e-14 to 1e14 can be solved")
+    kinds = (sweep.UPPER, sweep.LOWER, sweep.GUESS) if certify else (sweep.GUESS,)
+    x, q, eta = x / scale, q / scale**2, 2.5 * math.sqrt(tol)
+    fine = 0.0 if not between and q.min() == q.max() else 0.2 if q.min() == q.max() else 1.7 * tol
+    sides = {kind: stored_side(kind, x, q, p, max(gamma, TINY), b0, (fine, 0.1 * tol, min(eta, 0.1), 2.0)
+                               if kind != sweep.GUESS else (0.2 if fine else 0.0, 1e-5, min(eta, 0.05), 3.0))
+             for kind in kinds}
+    return Table(x, q, p, gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma),
+                 sides.get(sweep.UPPER), sides.get(sweep.LOWER), sides[sweep.GUESS])
+
+
+def stored_side(kind, x, q, p, gamma, b0, accuracy):
+    """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
+    key = store.digest("sweep 1", kind, x, q, p, gamma, b0, accuracy)
+    if key in MEMORY:
+        MEMORY.move_to_end(key)
+        return MEMORY[key]
+    folder = os.environ.get("BOOK_TABLES")
+    kept = store.load(folder, key) if folder else None
+    try:
+        grid = sweep.Grid(**kept)
+    except TypeError:
+        grid = solve_side(kind, x, q, p, gamma, b0, accuracy)
+        if folder:
+            store.save(folder, key, grid._asdict())
+    MEMORY[key] = grid
+    while sum(g.D.nbytes for g in MEMORY.values()) > REMEMBER and len(MEMORY) > 1:
+        MEMORY.popitem(last=False)
+    return grid
+
+
+def table_units(table, net_mean, var):
+    """net_mean and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""
+    net_mean, var = np.broadcast_arrays(np.asarray(net_mean, float), np.asarray(var, float))
+    if not (np.isfinite(net_mean).all() and np.isfinite(var).all()):
+        raise ValueError("net_mean and var must be finite")
+    if (var < 0).any():
+        raise ValueError(f"var is {var.min()}: a variance is nonnegative")
+    if (var > table.var_max * (1 + 1e-12)).any():
+        raise ValueError(f"var is {var.max()}, above the table's var_max {table.var_max}")
+    with np.errstate(divide="ignore"):
+        b = table.noise_sd**2 / (np.minimum(var, table.var_max) * table.scale**2)
+    return net_mean * (table.scale / table.noise_sd), b
+
+
+def hold(table, net_mean, var, points):
+    """`points(m, b)` on raveled table units, reshaped and in reward units."""
+    m, b = table_units(table, net_mean, var)
+    out = points(m.ravel(), b.ravel()) * table.noise_sd
+    return out.reshape(out.shape[:-1] + m.shape)
+
+
+def value(table, net_mean, var):
+    """The value before x is seen, without the leading gamma (paper, V_j averaged over x).
+
+    Parameters
+    ----------
+    table : Table
+        From `solve`, with its certificate.
+    net_mean : array-like
+        mean - cost, reward units.
+    var : array-like
+        Variance of theta, 0 <= var <= var_max, reward units squared; broadcast with net_mean.
+
+    Returns
+    -------
+    Bracket
+        lower <= truth <= upper at every point, on the grid and between; value is the best guess between the two.
+
+    Raises
+    ------
+    ValueError
+        For a variance below 0 or above var_max, NaN, or a table without certificate.
+    """
+    if table.slope and table.upper is None:
+        raise ValueError("this table was solved with certify=False: it has no bracket")
+
+    def points(m, b):
+        low, guess, high = (read(table, kind, m, b) for kind in (sweep.LOWER, sweep.GUESS, sweep.UPPER))
+        pad = SLACK * table.slope * (np.abs(m) + 1 / np.sqrt(b))
+        low, high = np.maximum(low - pad, table.slope * np.maximum(m, 0)), high + pad
+        return np.array([low, np.clip(guess, low, high), high])
+    return Bracket(*hold(table, net_mean, var, points))
+
+
+def smoothed_value(table, net_mean, sd, var):
+    """Bracket on E value(net_mean + sd Z, var): chords above, a law that the normal dominates below.
+
+    Parameters
+    ----------
+    table : Table
+    net_mean, sd, var : float
+        Reward units; sd > 0, 0 < var <= var_max.
+
+    Returns
+    -------
+    Bracket
+    """
+    m, b = table_units(table, net_mean, var)
+    m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
+    s = 1 / math.sqrt(b)
+    n = int(max(t / 0.02 / s, 8) * 1.2 + 8)             # nodes in a standard deviation: 50 to that of theta, at least 8
+    d = t / n
+    nodes = np.arange(math.floor((m - sweep.WIDTH * t) / d) - 2, math.ceil((m + sweep.WIDTH * t) / d) + 3)
+    inside = np.abs(nodes * d) < sweep.WIDTH * s
+    nodes = nodes[inside]
+    total = []
+    for kind in (sweep.LOWER, sweep.GUESS, sweep.UPPER):
+        D = read(table, kind, nodes * d, np.full(nodes.size, b)) - table.slope * np.maximum(nodes * d, 0)
+        line = sweep.Grid(np.array([b]), np.array([d]), np.array([[nodes[0] if nodes.size else 0], [nodes.size]]),
+                          np.zeros(1, np.int64), np.maximum(D, 0))
+        total.append(lookup.step_value(kind, line, 0, m, t, table.slope))
+    pad = SLACK * table.slope * (abs(m) + s + t)
+    low, guess, high = total[0] - pad, total[1], total[2] + pad
+    return Bracket(*(table.noise_sd * w for w in (low, min(max(guess, low), high), high)))
+
+
+def read(table, kind, m, b):
+    """The lower, best or upper value at (m, b), all in table units."""
+    if not table.slope:
+        return np.zeros(m.shape)
+    grid = {sweep.UPPER: table.upper, sweep.LOWER: table.lower, sweep.GUESS: table.guess}[kind]
+    return lookup.values(kind, grid, table.x, table.info, table.probs, max(table.gamma, TINY), m, b, CELLS)
+
+
+def forwards(table, m, b, x):
+    """(discard, forward) in table units for an item of magnitude x (table units)."""
+    learned = lookup.expected(table.guess, table.slope, m, b, x * x)
+    return table.gamma * read(table, sweep.GUESS, m, b), x * m + table.gamma * learned
+
+
+def q_values(table, net_mean, var, x=1.0):
+    """Q factors of an item of magnitude x: (discard, forward), reward units (paper, section III-B).
+
+    Both are best guesses, accurate to a few 1e-5 of the value; x need not be in the table's support, and teaches x^2.
+    """
+    x = as_scalar("x", x, 0)
+    if not table.slope:
+        zero = np.zeros(np.broadcast(net_mean, var).shape)
+        return zero, x * np.asarray(net_mean, float) + zero
+    both = hold(table, net_mean, var, lambda m, b: np.array(forwards(table, m, b, x / table.scale)))
+    return both[0], both[1]
+
+
+def thresholds(table, b, alpha, x):
+    """Standardised net mean z = m sqrt(b) at which x m + alpha (exploration benefit) changes sign, by bisection.
+
+    The exploration benefit is forward - discard - x m >= 0, so the sign changes at z <= 0.
+    """
+    low, high = np.full(b.shape, -sweep.WIDTH), np.zeros(b.shape)
+    for _ in range(30):
+        z = (low + high) / 2
+        discard, forward = forwards(table, z / np.sqrt(b), b, x)
+        m = x * z / np.sqrt(b)
+        go = m + alpha * np.maximum(forward - discard - m, 0) > 0
+        low, high = np.where(go, low, z), np.where(go, z, high)
+    return high
+
+
+def boundary(table, alpha, prec, x=1.0):
+    """Forwarding thresholds of DTD-DP: forward iff sqrt(prec) m > boundary (paper, Algorithm 2).
+
+    Parameters
+    ----------
+    table : Table
+    alpha : float
+        Factor of the exploration benefit, positive.
+    prec : array-like
+        Precisions noise_sd^2 / var.
+    x : float
+        Magnitude of the item at hand.
+
+    Returns
+    -------
+    ndarray
+        Thresholds of the standardised net mean (mean - cost) / sqrt(var), at most 0, shaped like prec.
+    """
+    prec = np.asarray(prec, float)
+    if not table.slope:
+        return np.zeros(prec.shape)
+    return thresholds(table, prec.ravel() / table.scale**2, alpha, x / table.scale).reshape(prec.shape)
+
+
+def indifference_cost(table, mean, var):
+    """The cost at which forwarding x = 1 breaks even with discarding it, reward units.
+
+    For x = 1 always it is the Gittins index of a normal reward process (chapter "The dynamic program").
+    """
+    m, b = table_units(table, mean, var)
+    if not table.slope:
+        return m * table.noise_sd / table.scale
+    z = np.zeros(b.shape)
+    finite = np.isfinite(b)
+    z[finite] = thresholds(table, b[finite], 1.0, 1 / table.scale) / np.sqrt(b[finite])
+    return (m - z) * (table.noise_sd / table.scale)

@@ -1,0 +1,133 @@
+"""The words that every module shares: the problem, a bracket, an estimate.
+
+An item is a row x of `items`, drawn with probability `probs`; a user is theta ~ N(mu, Sigma).
+Forwarding pays y - cost, y = x.theta + eps, Var eps = I(x) noise_sd^2, I(x) the number of non-zero
+elements of x; discarding pays 0 and shows nothing.  The value of a policy is
+V = E sum_{n >= 1} gamma^n U_n (x_n.theta - cost): the first item already carries one gamma
+(Chen and Frazier 2016, section 2, equation 2).
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Problem(NamedTuple):
+    """A validated problem; build it with `make_problem`, vary it with `_replace(cost=...)`."""
+
+    items: np.ndarray   # (n, k) the distinct feature vectors, nonnegative
+    probs: np.ndarray   # (n,) their probabilities
+    mu: np.ndarray      # (k,) prior mean of theta
+    Sigma: np.ndarray   # (k, k) prior covariance of theta
+    noise_sd: float     # standard deviation of the noise of one non-zero feature
+    cost: float         # cost of forwarding one item, in reward units
+    gamma: float        # discount factor, P(N >= n) = gamma^n
+
+
+class Bracket(NamedTuple):
+    """lower <= truth <= upper, and a best guess between the two (floats or arrays)."""
+
+    lower: np.ndarray
+    value: np.ndarray
+    upper: np.ndarray
+
+
+class Estimate(NamedTuple):
+    """A sample mean and its standard error (floats or arrays)."""
+
+    mean: np.ndarray
+    se: np.ndarray
+
+
+def as_floats(name, value, ndim):
+    """`value` as a finite, C-contiguous float64 array of `ndim` dimensions, or ValueError naming it."""
+    try:
+        array = np.array(value, dtype=float, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numeric, got {value!r}") from error
+    if array.ndim != ndim or array.size == 0 and ndim:
+        raise ValueError(f"{name} must be a non-empty array of {ndim} dimensions, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
+    return array
+
+
+def as_probs(probs, n):
+    """`probs` as n probabilities that sum to 1; renormalised within 1e-9, ValueError otherwise."""
+    probs = as_floats("probs", probs, 1)
+    if probs.shape != (n,):
+        raise ValueError(f"probs must have one element per item, got {probs.shape[0]} for {n}")
+    if (probs < 0).any():
+        raise ValueError(f"probs[{np.argmin(probs)}] is {probs.min()}: probabilities are nonnegative")
+    total = probs.sum()
+    if abs(total - 1) > 1e-9:
+        raise ValueError(f"probs sum to {total!r}, not to 1")
+    return probs / total
+
+
+def as_covariance(name, Sigma, k):
+    """`Sigma` as a symmetric positive semi-definite (k, k) matrix, or ValueError."""
+    Sigma = as_floats(name, Sigma, 2)
+    if Sigma.shape != (k, k):
+        raise ValueError(f"{name} must have shape {(k, k)}, got {Sigma.shape}")
+    scale = np.abs(Sigma).max()
+    if np.abs(Sigma - Sigma.T).max() > 1e-9 * scale:
+        raise ValueError(f"{name} is not symmetric: it differs from its transpose by {np.abs(Sigma - Sigma.T).max()}")
+    Sigma = (Sigma + Sigma.T) / 2
+    smallest = np.linalg.eigvalsh(Sigma)[0]
+    if smallest < -1e-9 * scale:
+        raise ValueError(f"{name} is not positive semi-definite: its smallest eigenvalue is {smallest}")
+    return Sigma
+
+
+def as_scalar(name, value, low=-np.inf, high=np.inf):
+    """`value` as a float strictly between `low` and `high`, or ValueError."""
+    value = float(as_floats(name, value, 0))
+    if not low < value < high:
+        raise ValueError(f"{name} is {value}: it must lie in the open interval ({low}, {high})")
+    return value
+
+
+def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
+    """Check the seven parts of a problem and return them as a Problem (paper, section 2).
+
+    Parameters
+    ----------
+    items : array-like (n, k)
+        Distinct feature vectors, nonnegative.
+    probs : array-like (n,)
+        Their probabilities; renormalised when they sum to 1 within 1e-9.
+    mu, Sigma : array-like (k,), (k, k)
+        Prior mean and covariance of theta; Sigma may be singular.
+    noise_sd : float
+        Noise standard deviation of one non-zero feature, positive, in reward units.
+    cost : float
+        Cost of forwarding one item, in reward units.
+    gamma : float
+        Discount factor in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong.
+
+    Examples
+    --------
+    >>> make_problem([[1, 0], [0, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9).mu
+    array([0., 0.])
+    """
+    items = as_floats("items", items, 2)
+    n, k = items.shape
+    if (items < 0).any():
+        row, column = np.argwhere(items < 0)[0]
+        raise ValueError(f"items[{row}, {column}] is {items[row, column]}: features are nonnegative")
+    mu = as_floats("mu", mu, 1)
+    if mu.shape != (k,):
+        raise ValueError(f"mu must have one element per feature, got {mu.shape[0]} for {k}")
+    return Problem(items, as_probs(probs, n), mu, as_covariance("Sigma", Sigma, k),
+                   as_scalar("noise_sd", noise_sd, 0), as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1))
+
+
+def noise_var(problem):
+    """(n,) noise variance of each item, I(x) noise_sd^2 (paper, section 2)."""
+    return np.count_nonzero(problem.items, axis=1) * problem.noise_sd**2

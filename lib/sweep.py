@@ -1,0 +1,323 @@
+"""The certified backward sweep: numba kernels of the single-feature dynamic program.
+
+Scale noise_sd = 1, largest information per item 1.  State: net mean m and precision b.
+w(m, b) is the value before the magnitude is seen; every level stores D = w - K m^+ on a lattice
+m = i d (i an integer, d halving as b grows, so that lattices are nested), K = E[x]/(1 - gamma).
+
+Three sweeps run side by side (chapter "The dynamic program" has the proofs):
+  U  chords above a convex function:      N(0, t^2) -> hat weights of N(0, t^2)         (dominates)
+  L  a lattice law that N(0, t^2) dominates in convex order                             (dominated)
+  V  a lattice law with the variance t^2, precision interpolated: the best guess, not a bound
+and a precision that falls between two levels is rounded up for U, down for L (free information).
+"""
+import math
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+WIDTH = 8.25            # Gaussian tails are cut at this many standard deviations (mass 2e-16)
+UPPER, LOWER, GUESS = 0, 1, 2
+COARSE = 0.125          # a lattice this much finer than the one it is seen from is thinned out
+FINE = 0.05             # below this d/t the series for the hat weights is exact to 1e-13
+
+
+class Grid(NamedTuple):
+    """The levels of one sweep and its values."""
+
+    levels: np.ndarray    # (J,) precisions, ascending
+    spacing: np.ndarray   # (J,) lattice spacing in the mean, nonincreasing, halved now and then
+    first: np.ndarray     # (2, J) first lattice index and number of points of each level
+    ptr: np.ndarray       # (J,) where each level starts in D
+    D: np.ndarray         # w - K max(m, 0), level after level
+
+
+@nb.njit(cache=True)
+def psi(z):
+    """E (z + Z)^+ for Z ~ N(0, 1): z Phi(z) + phi(z)."""
+    return max(0.0, 0.5 * z * math.erfc(-z * 0.7071067811865476) + 0.3989422804014327 * math.exp(-0.5 * z * z))
+
+
+@nb.njit(cache=True)
+def normal_calls(t, d):
+    """E (t Z - l d)^+ for l = 0, 1, ... up to WIDTH standard deviations."""
+    G = np.empty(int(WIDTH * t / d) + 3)
+    for l in range(G.size):
+        G[l] = t * psi(-l * d / t)
+    return G
+
+
+@nb.njit(cache=True)
+def law(G, d):
+    """Weights on l = -R..R of the symmetric lattice law whose call prices at l d are G[l]: second differences."""
+    R = G.size - 2
+    p = np.empty(2 * R + 1)
+    p[R] = 2 * (G[1] - G[0]) / d + 1
+    for l in range(1, R + 1):
+        p[R + l] = p[R - l] = max(0.0, (G[l - 1] - 2 * G[l] + G[l + 1]) / d)
+    return p
+
+
+@nb.njit(cache=True)
+def hat_law(t, d):
+    """(weights, calls) of N(0, t^2) split linearly to its two lattice neighbours: it dominates N(0, t^2)."""
+    G = normal_calls(t, d)
+    h = d / t
+    if h >= FINE:
+        return law(G, d), G
+    R = G.size - 2
+    p = np.empty(2 * R + 1)
+    for l in range(R + 1):                             # the differences as a series, without cancellation
+        z = l * h
+        z2 = z * z
+        p[R + l] = p[R - l] = h * 0.3989422804014327 * math.exp(-0.5 * z2) * (
+            1 + h * h * ((z2 - 1) / 12 + h * h * ((z2 * z2 - 6 * z2 + 3) / 360
+                         + h * h * (z2 * z2 * z2 - 15 * z2 * z2 + 45 * z2 - 15) / 20160)))
+    return p, G
+
+
+@nb.njit(cache=True)
+def lower_law(t, d):
+    """(weights, calls) of a lattice law that N(0, t^2) dominates in convex order.
+
+    Fine lattice: hat weights of a variance t1^2 with t^2 - t1^2 >= d^2/4 e^{WIDTH d/t1} t/t1.  Otherwise the polyline
+    of call prices lies below g(a) = t psi(-a/t) and is convex: tangents of g at the middle of each cell, the smaller
+    of two at each node, then the lower convex hull; or a single chord from (d, 0) where t is small against d.
+    """
+    h = d / t
+    if h < FINE:
+        return hat_law(math.sqrt(t * t - 0.25 * d * d * math.exp(WIDTH * h * 1.02) * 1.01), d)
+    G = np.zeros(int(WIDTH / h) + 4)
+    left = np.inf                                      # value at node l of the tangent in the cell before it
+    for l in range(G.size - 2):
+        c = (l + 0.5) * h
+        g, slope = t * psi(-c), -0.5 * math.erfc(c * 0.7071067811865476)       # g'(c) = -Phi(-c)
+        G[l] = max(0.0, min(left, g - slope * 0.5 * d))
+        left = g + slope * 0.5 * d
+    hull(G)
+    if h > 1.0:
+        q = np.inf
+        for i in range(200):                           # q (d - a) <= g(a) on each of 200 pieces of [0, d]
+            q = min(q, t * psi(-(i + 1) / 200 * h) / (d * (1 - i / 200)))
+        if q * d > G[0]:
+            G[:] = 0.0
+            G[0] = q * d
+    return law(G, d), G
+
+
+@nb.njit(cache=True)
+def guess_law(t, d):
+    """(weights, calls) of a lattice law of mean 0 and variance t^2: accurate, not a bound."""
+    if t >= d:
+        return hat_law(math.sqrt(t * t - d * d / 6), d)
+    G = np.zeros(3)
+    G[0] = 0.5 * t * t / d
+    return law(G, d), G
+
+
+@nb.njit(cache=True)
+def hull(v):
+    """Replace v, symmetric about v[0] up to a slope of -1, by its lower convex hull (in place)."""
+    n = v.size
+    stack = np.empty(n, np.int64)
+    top = 0
+    stack[0] = 0
+    for i in range(1, n):
+        while top >= 1:
+            a, b = stack[top - 1], stack[top]
+            if (v[b] - v[a]) * (i - a) >= (v[i] - v[a]) * (b - a):
+                top -= 1
+            else:
+                break
+        top += 1
+        stack[top] = i
+    for s in range(top):
+        a, b = stack[s], stack[s + 1]
+        for i in range(a + 1, b):
+            v[i] = v[a] + (v[b] - v[a]) * (i - a) / (b - a)
+
+
+@nb.njit(cache=True)
+def expect(out, first, weights, calls, K, D, D_first, ratio, d):
+    """out[i] = E w'(m_{first + i} + X): D' on its finer lattice by convolution, the rest by call prices."""
+    n, R, n_D = out.size, weights.size // 2, D.size
+    for i in range(n):
+        a = (first + i) * ratio
+        g = calls[abs(a)] if abs(a) < calls.size else 0.0
+        out[i] = K * (g + (a * d if a > 0 else 0.0))
+    for residue in range(ratio):
+        strided = D[residue::ratio].copy()             # D' index residue + ratio * q
+        for l in range(-R, R + 1):
+            # target index (first + i) * ratio + l - D_first = residue + ratio * q
+            a = first * ratio + l - D_first - residue
+            if a % ratio:
+                continue
+            shift = a // ratio
+            lo, hi = max(0, -shift), min(n, strided.size - shift)
+            w = weights[R + l]
+            for i in range(lo, hi):
+                out[i] += w * strided[i + shift]
+
+
+@nb.njit(cache=True)
+def solve_point(w, gamma, idle, p, A, B):
+    """The fixed point of w = gamma idle w + sum_i p_i max(gamma w, A_i + B_i w), by Newton's method.
+
+    The right-hand side is convex and piecewise linear with slope at most gamma, so Newton's iterates
+    decrease after the first step and stop at the exact piece after finitely many.
+    """
+    for _ in range(p.size + 60):
+        const, slope = 0.0, gamma * idle
+        for i in range(p.size):
+            if A[i] + B[i] * w > gamma * w:
+                const += p[i] * A[i]
+                slope += p[i] * B[i]
+            else:
+                slope += p[i] * gamma
+        new = const / (1 - slope)
+        if abs(new - w) <= 1e-15 * abs(new):
+            return new
+        w = new
+    return w
+
+
+@nb.njit(cache=True)
+def rounding(b, levels):
+    """(l, u): levels[l] <= b <= levels[u], equal where b is a level; -1 below all, levels.size above all."""
+    u = np.searchsorted(levels, b * (1 - 1e-14))
+    if u < levels.size and levels[u] <= b * (1 + 1e-14):
+        return u, u
+    return u - 1, u
+
+
+@nb.njit(cache=True)
+def merge(x, p, key, share, cells, spread):
+    """Fewer atoms, one set for each key and cell of x: at the two ends of the cell (a mean-preserving
+    spread, for U) or at the mean (for L and V); `share` is averaged.  Returns x, p, key, share."""
+    low = key.min()
+    width = x.max() / cells * (1 + 1e-12)
+    slot = np.empty(x.size, np.int64)
+    for i in range(x.size):
+        slot[i] = (key[i] - low) * cells + int(x[i] / width)
+    size = (key.max() - low + 1) * cells
+    P, PX, PS = np.zeros(size), np.zeros(size), np.zeros(size)
+    lo, hi = np.full(size, np.inf), np.full(size, -np.inf)
+    for i in range(x.size):
+        c = slot[i]
+        P[c] += p[i]
+        PX[c] += p[i] * x[i]
+        PS[c] += p[i] * share[i]
+        lo[c], hi[c] = min(lo[c], x[i]), max(hi[c], x[i])
+    out = np.empty((4, 2 * np.count_nonzero(P)))
+    n = 0
+    for c in np.nonzero(P)[0]:
+        mean, k, sh = PX[c] / P[c], low + c // cells, PS[c] / P[c]
+        if spread and hi[c] > lo[c]:
+            out[:, n] = np.array([lo[c], P[c] * (hi[c] - mean) / (hi[c] - lo[c]), k, sh])
+            out[:, n + 1] = np.array([hi[c], P[c] * (mean - lo[c]) / (hi[c] - lo[c]), k, sh])
+            n += 2
+        else:
+            out[:, n] = np.array([mean, P[c], k, sh])
+            n += 1
+    return out[0, :n].copy(), out[1, :n].copy(), out[2, :n].astype(np.int64), out[3, :n].copy()
+
+
+@nb.njit(cache=True)
+def expectations(kind, j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D):
+    """(wanted.size, hi - lo + 1): E w(m + X, level) for the lattice points lo..hi of level j and each wanted level."""
+    out = np.empty((wanted.size, hi - lo + 1))
+    last = levels.size - 1
+    for g in range(wanted.size):
+        u = min(wanted[g], last)
+        b_next = levels[j] + reach if wanted[g] > last else levels[u]
+        t, d, stride = math.sqrt(1 / levels[j] - 1 / b_next), spacing[u], 1
+        while 2 * stride * d <= COARSE * spacing[j] * min(1.0, t * math.sqrt(levels[j])):
+            stride *= 2                                # a long step: every stride-th node is enough
+        d *= stride
+        weights, calls = hat_law(t, d) if kind == UPPER else lower_law(t, d) if kind == LOWER else guess_law(t, d)
+        ratio = int(round(spacing[j] / d))
+        skip = -first[0, u] % stride
+        expect(out[g], lo, weights, calls, K, D[ptr[u] + skip:ptr[u] + first[1, u]:stride],
+               (first[0, u] + skip) // stride, ratio, d)
+    return out
+
+
+@nb.njit(cache=True)
+def level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D):
+    """w on the lattice points lo..hi of level j, from the levels above it.
+
+    atoms = (x, p, key, share): the forward value is x m + gamma (share E w(., key) + (1 - share) E w(., key - 1)),
+    where level j itself means that nothing is learned.
+    """
+    x, p, key, share = atoms
+    wanted = np.unique(np.concatenate((key[key > j], key[(share < 1) & (key > j + 1)] - 1)))
+    phi = expectations(kind, j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D)
+    upper, lower = np.searchsorted(wanted, key), np.searchsorted(wanted, key - 1)
+    A, B, w = np.empty(x.size), np.empty(x.size), np.zeros(hi - lo + 1)
+    guess = 0.0
+    for i in range(hi - lo, -1, -1):
+        m = (lo + i) * spacing[j]
+        for a in range(x.size):
+            A[a], B[a] = x[a] * m, 0.0
+            if key[a] == j:
+                B[a] = gamma
+            else:
+                A[a] += gamma * share[a] * phi[upper[a], i]
+                if share[a] < 1 and key[a] - 1 == j:
+                    B[a] = gamma * (1 - share[a])
+                elif share[a] < 1:
+                    A[a] += gamma * (1 - share[a]) * phi[lower[a], i]
+        guess = w[i] = solve_point(guess, gamma, idle, p, A, B)
+        if guess <= 0.0 and m < 0:
+            break
+    return w
+
+
+@nb.njit(cache=True)
+def level_atoms(kind, b, x, q, p, levels, cells):
+    """The atoms at precision b, (x, p, key, share): information rounded up (U), down (L), or interpolated (V)."""
+    n, last = x.size, levels.size - 1
+    key, share = np.empty(n, np.int64), np.ones(n)
+    for i in range(n):
+        down, up = rounding(b + q[i], levels)
+        key[i] = up if kind == UPPER else down if kind == LOWER else min(up, last)
+        if kind == GUESS and down < up <= last:
+            share[i] = (b + q[i] - levels[down]) / (levels[up] - levels[down])
+    if n <= cells:
+        return x, p, key, share
+    return merge(x, p, key, share, cells, kind == UPPER)
+
+
+@nb.njit(cache=True, nogil=True)
+def sweep(kind, x, q, p, gamma, levels, spacing, start, cells):
+    """One backward sweep over `levels` (ascending), from D = `start` on the last one's lattice -n..n.
+
+    Returns (first, ptr, D): level j holds the lattice indices first[0, j] .. first[0, j] + first[1, j] - 1, and
+    D[ptr[j]:ptr[j] + first[1, j]] are its values.  Below the first index w = 0; above the last D is negligible.
+    """
+    J, idle = levels.size - 1, 1 - p.sum()
+    K, reach = np.sum(x * p) / (1 - gamma), q.max()
+    first, ptr = np.zeros((2, J + 1), np.int64), np.zeros(J + 1, np.int64)
+    D = np.zeros(max(4 * start.size, 1 << 14))
+    D[:start.size] = start
+    first[0, J], first[1, J] = -(start.size // 2), start.size
+    used, z_low = start.size, -WIDTH
+    for j in range(J - 1, -1, -1):
+        per_sd = 1 / math.sqrt(levels[j]) / spacing[j]
+        hi, lo = int(WIDTH * per_sd), int(max(z_low * 1.1 - 0.05, -WIDTH) * per_sd) - 4
+        atoms = level_atoms(kind, levels[j], x, q, p, levels, cells)
+        w = level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
+        while w[0] > 0 and lo > -WIDTH * per_sd:
+            lo = 2 * lo
+            w = level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
+        while lo < -1 and w[w.size - hi + lo] <= 0:
+            lo += 1
+        n = hi - lo + 1
+        if used + n > D.size:
+            D = np.concatenate((D, np.zeros(D.size + n)))
+        D[used:used + n] = w[w.size - n:]
+        for i in range(max(0, -lo), n):
+            D[used + i] = max(D[used + i] - K * (lo + i) * spacing[j], 0.0)
+        first[0, j], first[1, j], ptr[j] = lo, n, used
+        used, z_low = used + n, lo / per_sd
+    return first, ptr, D[:used].copy()
