@@ -27,11 +27,10 @@ class Client(execute.NotebookClientCache):
 
 
 def outdated(app, env, added, changed, removed):
-    """Pages to read again: those whose results were computed from something else than what is there now."""
+    """Pages to read again: those whose results, or the book's machinery, are not what they were."""
     old = getattr(env, "book_results", {})
-    chapters = {name: Path(env.doc2path(name)) for name in env.found_docs}
-    env.book_results = {name: tree.results_key(ROOT, path) for name, path in chapters.items()
-                        if path.parent == ROOT / "chapters"}
+    machinery = tree.digest(ROOT, tree.files(ROOT, tree.MACHINERY))
+    env.book_results = {name: (machinery, tree.results_key(ROOT, Path(env.doc2path(name)))) for name in env.found_docs}
     stale = [name for name, key in env.book_results.items() if old.get(name) != key]
     app.book_changed = bool(stale or added or changed or removed)
     return stale

@@ -12,7 +12,8 @@ import re
 import sys
 
 PINS = ("requirements.txt", "constraints.txt")
-SITE = ("chapters", "lib", "data", "bench", "_ext", "_static", "_config.yml", "_toc.yml", "references.bib", *PINS)
+MACHINERY = ("_ext", "_static", "_config.yml", "_toc.yml", "references.bib", *PINS)
+SITE = ("chapters", "lib", "data", "bench", *MACHINERY)
 
 
 def files(root, names):
@@ -58,11 +59,16 @@ def modules(root, names):
     return sorted(found | {root / "lib" / "__init__.py"})
 
 
+def python(cell):
+    """The source of a code cell without magics and shell lines."""
+    return "\n".join(line for line in cell.splitlines() if not line.lstrip().startswith(("%", "!")))
+
+
 def chapter_code(text):
-    """The Python of a MyST chapter: its code cells, without their options, magics and shell lines."""
+    """The Python of a MyST chapter: its code cells, without their options."""
     cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     cells = [re.sub(r"\A(---\n.*?^---\n|(:[^\n]*\n)+)", "", cell, flags=re.DOTALL | re.MULTILINE) for cell in cells]
-    return "\n".join(line for cell in cells for line in cell.splitlines() if not line.lstrip().startswith(("%", "!")))
+    return "\n".join(map(python, cells))
 
 
 def results_key(root, chapter):

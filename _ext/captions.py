@@ -1,0 +1,163 @@
+"""Sphinx extension: figures and tables with captions, shared between chapters, and an index of them all.
+
+`{shared-figure} key` shows a figure that another chapter glued.  A cell whose `mystnb.figure` has the class
+`tabular` makes a table: it is counted as one.  `{figure-index}` lists every captioned figure and table, with
+the functions of lib that its cell calls.
+"""
+import ast
+from functools import lru_cache
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+import jupytext
+from myst_nb.ext.glue.utils import PendingGlueReference, create_pending_glue_ref
+from sphinx.addnodes import pending_xref
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
+import tree
+
+
+class Tabular(nodes.figure):
+    """A figure that holds a table."""
+
+
+class Index(nodes.General, nodes.Element):
+    """Where the index goes once every chapter has been read."""
+
+
+class SharedFigure(SphinxDirective):
+    """`{shared-figure} key` with `:doc:`, `:alt:`, `:name:` and a caption."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {"doc": directives.unchanged_required, "alt": directives.unchanged_required,
+                   "name": directives.unchanged}
+
+    def run(self):
+        for option in ("doc", "alt"):
+            if option not in self.options:
+                raise self.error(f"shared-figure needs the option :{option}:")
+        source, line = self.get_source_info()
+        picture = create_pending_glue_ref(self.state.document, source, line, self.options["doc"], self.arguments[0])
+        figure = nodes.figure("", picture, alt=self.options["alt"])
+        self.set_source_info(figure)
+        self.add_name(figure)
+        text = nodes.Element()
+        self.state.nested_parse(self.content, self.content_offset, text)
+        if not text.children or not isinstance(text[0], nodes.paragraph):
+            raise self.error("shared-figure needs a caption")
+        figure += nodes.caption(text[0].rawsource, "", *text[0].children)
+        if len(text) > 1:
+            figure += nodes.legend("", *text[1:])
+        return [figure]
+
+
+class FigureIndex(SphinxDirective):
+    def run(self):
+        return [Index()]
+
+
+class SharedAlt(SphinxPostTransform):
+    """Give the picture of a shared figure its alt text, once myst-nb (priority 5) has put it in."""
+
+    default_priority = 6
+
+    def run(self, **kwargs):
+        for figure in self.document.findall(nodes.figure):
+            for image in figure.findall(nodes.image):
+                image.setdefault("alt", figure.get("alt", ""))
+
+
+class CountTables(SphinxTransform):
+    default_priority = 10
+
+    def apply(self, **kwargs):
+        for figure in list(self.document.findall(nodes.figure)):
+            if "tabular" in figure["classes"]:
+                table = Tabular("", *figure.children, **figure.attributes)
+                figure.replace_self(table)
+                self.document.ids.update({key: table for key in table["ids"]})
+
+
+def called(chapter):
+    """For each code cell of `chapter`: the functions of lib that it calls, and its metadata and source."""
+    cells = [cell for cell in jupytext.read(chapter).cells if cell.cell_type == "code"]
+    names = {}
+    for node in ast.walk(ast.parse(tree.chapter_code(chapter.read_text()))):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names.update({alias.asname or alias.name: base + alias.name for alias in node.names
+                          if (base + alias.name).startswith("lib.")})
+    for cell in cells:
+        code = tree.python(cell.source)
+        heads = [ast.unparse(node.func) for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+        parts = [(names.get(head.split(".")[0]), head.partition(".")[2]) for head in heads]
+        yield cell, sorted({".".join(filter(None, part)) for part in parts if part[0]})
+
+
+@lru_cache
+def makers(chapter):
+    """The functions of lib behind each named figure, and behind each glued one, of `chapter`."""
+    found = {}
+    for cell, functions in called(chapter):
+        label = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+        glued = [node.args[0].value for node in ast.walk(ast.parse(tree.python(cell.source)))
+                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "glue"
+                 and isinstance(node.args[0], ast.Constant)]
+        found.update({key: functions for key in [label, *glued] if key})
+    return found
+
+
+class ShowIndex(SphinxPostTransform):
+    default_priority = 4                # before the numbers in captions are filled in (5) and links resolved (10)
+
+    def run(self, **kwargs):
+        for node in list(self.document.findall(Index)):
+            body = nodes.tbody("", *(row for name in self.env.collect_relations() for row in self.rows(name)))
+            head = nodes.thead("", line(*(nodes.Text(word) for word in ("", "caption", "functions of lib"))))
+            columns = [nodes.colspec(colwidth=width) for width in (15, 55, 30)]
+            node.replace_self(nodes.table("", nodes.tgroup("", *columns, head, body, cols=3), classes=["figure-index"]))
+            self.env.get_domain("math").data["has_equations"][self.env.docname] = True      # captions hold formulas
+
+    def rows(self, name):
+        """One row for each figure and table with a name on page `name`."""
+        for figure in self.env.get_doctree(name).findall(nodes.figure):
+            if not figure["names"] or not list(figure.findall(nodes.caption)):
+                continue
+            label = figure["names"][0]
+            shared = [(child["refdoc"], child["key"]) for child in figure.findall(PendingGlueReference)
+                      if child.parent is figure]
+            source, key = shared[0] if shared else (name, label)
+            functions = makers(Path(self.env.doc2path(source))).get(key, [])
+            link = pending_xref("", nodes.literal("", "", classes=["xref"]), refdomain="std", reftype="numref",
+                                reftarget=label, refdoc=self.env.docname, refexplicit=False, refwarn=True)
+            made = separated(functions) if functions else [nodes.Text("the cell alone")]
+            caption = nodes.inline("", "", *next(figure.findall(nodes.caption)).deepcopy().children)
+            yield line(link, caption, nodes.inline("", "", *made))
+
+
+def separated(names):
+    for n, name in enumerate(names):
+        yield from ([nodes.Text(", ")] if n else []) + [nodes.literal("", name)]
+
+
+def line(*cells):
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
+
+
+def title(node):
+    return next((caption.astext() for caption in node.findall(nodes.caption)), "")
+
+
+def setup(app):
+    app.add_node(Index)
+    app.add_enumerable_node(Tabular, "table", title, html=(lambda self, node: self.visit_figure(node),
+                                                           lambda self, node: self.depart_figure(node)))
+    app.add_directive("shared-figure", SharedFigure)
+    app.add_directive("figure-index", FigureIndex)
+    app.add_transform(CountTables)
+    app.add_post_transform(SharedAlt)
+    app.add_post_transform(ShowIndex)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
