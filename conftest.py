@@ -9,6 +9,7 @@ cells are then not run.  `--whole-book` fails when anything keeps a chapter of t
 """
 from collections import defaultdict
 import difflib
+import os
 from pathlib import Path
 import time
 
@@ -36,6 +37,11 @@ def pytest_addoption(parser):
     parser.addoption("--update-reference", action="store_true",
                      help="rewrite tests/reference from this run instead of comparing")
     parser.addoption("--whole-book", action="store_true", help="fail when a cell of a chapter is not selected")
+
+
+def pytest_configure(config):
+    if os.environ.get("BOOK_SIZE", "default") != "default":
+        raise pytest.UsageError("the references hold the default sizes: unset BOOK_SIZE")
 
 
 def pytest_collect_file(file_path, parent):
