@@ -15,6 +15,7 @@ from scipy.special import ndtr
 from lib import kernels, streams
 from lib.policies import compile_rules
 from lib.problem import as_floats, noise_var
+from lib.scene import THOMPSON, Scene, Stream
 
 
 class Episodes(NamedTuple):
@@ -110,33 +111,40 @@ def _pieces(first, replications):
     return [(b, max(first - b * size, 0), min(last - b * size, size)) for b in range(first // size, -(-last // size))]
 
 
-def _groups(problem):
+def _groups(problem, where, feature):
     """(k,) an order of the features in which groups are contiguous, and the groups' sizes."""
-    share = (problem.items != 0).astype(float)
-    links = (problem.Sigma != 0) | (share.T @ share > 0)
+    links = problem.Sigma != 0
+    links[feature[np.searchsorted(where, where)], feature] = True     # an item's first feature with its others
     count, group = connected_components(links, directed=False)
     return np.argsort(group, kind="stable"), np.bincount(group, minlength=count)
 
 
 def make_scene(problem, horizon):
     """The kernels' Scene of a problem, and the order of the features in it."""
-    order, sizes = _groups(problem)
+    order, sizes = _groups(problem, *np.nonzero(problem.items))
     k, width = len(order), -(-len(order) // 8) * 8
     ends = np.cumsum(sizes)
-    groups = np.column_stack([ends - sizes, ends]).astype(np.uint64)
+    groups = np.column_stack([ends - sizes, ends])
     groups[-1, 1] = width                                   # whole vectors for the last group, zeros beyond k
     items, Sigma = problem.items[:, order], np.zeros((k, width))
     Sigma[:, :k] = problem.Sigma[np.ix_(order, order)]
+    vectors = sizes.max() >= 32 and horizon <= 2 * sizes.max()
     where, feature = map(np.ascontiguousarray, np.nonzero(items))
     start = np.searchsorted(where, np.arange(len(items) + 1))
     full = start[1:] > start[:-1]
-    span = np.zeros((len(items), 2), np.uint64)
+    span = np.zeros((len(items), 2), np.int64)
     span[full] = groups[np.repeat(np.arange(len(sizes)), sizes)[feature[start[:-1][full]]]]
     cumulative = streams.cumulative(problem.probs)
     guide = np.searchsorted(cumulative, np.arange(2 * len(items)) / (2 * len(items)), side="right")
-    return kernels.Scene(start, feature, items[where, feature], span[:, 0].copy(), span[:, 1].copy(), groups,
-                         np.pad(problem.mu[order], (0, width - k)), Sigma, np.sqrt(noise_var(problem)), cumulative,
-                         guide, problem.gamma ** np.arange(1, horizon + 1), problem.cost), order
+    scene = Scene(
+        start=start, feature=feature.astype(np.uint32), size=items[where, feature],
+        low=span[:, 0].astype(np.uint64), high=span[:, 1].astype(np.uint64), groups=groups.astype(np.uint64),
+        mu=np.pad(problem.mu[order], (0, width - k)), Sigma=Sigma,
+        prior_gain=np.zeros((len(items) if vectors else 0, width)), prior_var=np.zeros(len(items)),
+        noise_sd=np.sqrt(noise_var(problem)), cumulative=cumulative, guide=guide,
+        discount=problem.gamma ** np.arange(1, horizon + 1), cost=problem.cost, vectors=bool(vectors))
+    kernels.tabulate(scene)
+    return scene, order
 
 
 def _runner(problem, policies, horizon, seed, thetas, reward):
@@ -168,9 +176,9 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
         theta = users(block, row, end)
         uniforms = streams.uniforms(seed, streams.ITEMS, block, horizon)[row:end]
         noise = streams.normals(seed, streams.NOISE, block, horizon)[row:end]
-        drawn = (rules.kind == kernels.THOMPSON).any()
+        drawn = (rules.kind == THOMPSON).any()
         z = streams.normals(seed, streams.THOMPSON, block, horizon)[row:end] if drawn else np.zeros_like(noise)
-        stream = kernels.Stream(np.empty(noise.shape, np.int64), np.empty_like(noise), np.empty_like(noise), z)
+        stream = Stream(np.empty(noise.shape, np.int64), np.empty_like(noise), np.empty_like(noise), z)
         kernels.arrive(scene, np.ascontiguousarray(theta[:, order]), uniforms, noise, reward == "realised", stream)
         rewards = np.empty((len(rules.kind), len(theta)))
         decisions = np.empty(rewards.shape + (horizon,), np.bool_)

@@ -6,7 +6,7 @@ import tree
 
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
-    "problem streams store records readers",
+    "problem streams scene store records readers",
     "kernels lattice sweep documents own",
     "lookup posterior priors yelp arxiv citeulike",
     "dp datasets predict",

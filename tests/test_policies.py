@@ -3,7 +3,7 @@ import naive
 import numpy as np
 import pytest
 
-from lib import kernels, policies
+from lib import dp, kernels, policies, scene
 from lib.problem import make_problem
 
 ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0, 2]]
@@ -21,7 +21,8 @@ def test_policies_are_plain_hashable_data():
 
 
 def test_labels_tell_policies_apart():
-    every = [policies.exploit(), policies.thompson(), policies.ucb(0.5), policies.ucb(2), policies.dtd_ucb(0.5)]
+    every = [policies.exploit(), policies.thompson(), policies.ucb(0.5), policies.ucb(2), policies.dtd_ucb(0.5),
+             policies.dtd_dp(), policies.dtd_dp(0.5), policies.dtd_dp(noise="model")]
     assert len({policies.label(policy) for policy in every}) == len(every)
     assert policies.label(policies.exploit()) == "Exploitation"
 
@@ -46,13 +47,63 @@ def test_projections_merge_magnitudes_that_differ_by_rounding():
 def test_compiled_rules_hold_each_policys_bonus_and_tie():
     rules = policies.compile_rules(problem(), [policies.exploit(), policies.ucb(2), policies.dtd_ucb(3),
                                                policies.thompson()])
-    assert rules.kind.tolist() == [kernels.INDEX] * 3 + [kernels.THOMPSON]
+    assert rules.kind.tolist() == [scene.INDEX] * 3 + [scene.THOMPSON]
     assert rules.ties.tolist() == [True, True, False, False]
     assert rules.bonus[:2] == pytest.approx(np.outer([0, 2], np.ones(5)))
     assert rules.bonus[2] == pytest.approx(3 * policies.mean_projection(problem()))
 
 
+def bonus(rules, p, i, var):
+    """The tabulated bonus of policy p for item i, read by NumPy."""
+    row, at = rules.row[p, i], (rules.log_var[rules.row[p, i]] - np.log(var)) / rules.step
+    return np.interp(at, np.arange(rules.table.shape[1]), rules.table[row])
+
+
+@pytest.mark.parametrize("alpha, noise", [(1.0, "basis"), (1.0, "model"), (0.1, "basis"), (10.0, "basis")])
+def test_the_table_breaks_even_where_the_q_factors_do(alpha, noise):
+    p = problem()
+    rules = policies.compile_rules(p, [policies.exploit(), policies.dtd_dp(alpha, noise)])
+    prior = np.einsum("ij,jk,ik->i", p.items, p.Sigma, p.items)
+    scale = p.noise_sd * np.sqrt([1, 1, 2, 1, 1] if noise == "model" else np.ones(5))
+    for i in (0, 1, 2, 4):
+        x, probs = policies.projections(p)[i]
+        for var in prior[i] * np.array([1, 0.6, 0.11, 0.02]):
+            table = dp.solve(x, probs, p.gamma, scale[i], var, certify=False)
+            edge = -bonus(rules, 1, i, var) * np.sqrt(var)
+            for net, above in ((edge * 1.04 - 1e-6, False), (edge * 0.96 + 1e-6, True)):
+                discard, forward = dp.q_values(table, net, var)
+                assert (net + alpha * (forward - discard - net) > 0) == above, (i, var)
+    assert bonus(rules, 1, 3, 1.0) == 0
+
+
+def test_the_table_goes_on_as_gittins_indices_do():
+    """Items are always 1: indices after 1 to 100 observations, from two methods that are not this project's."""
+    for gamma, known in ((0.5, {1: 0.2056692302, 2: 0.1216894569, 5: 0.0561586666, 100: 0.0031895848}),
+                         (0.9, {1: 0.7465837371, 5: 0.2332404420, 20: 0.0712255731, 100: 0.0155790522})):
+        p = make_problem([[1]], [1], [0], [[1]], 1, 0, gamma)
+        rules = policies.compile_rules(p, [policies.dtd_dp()])
+        for n, index in known.items():
+            tolerance = 0.12 if n > policies.REACH / -np.log(gamma) else 0.01
+            assert kernels.interpolate(rules, 0, 1 / n) / np.sqrt(n) == pytest.approx(index, rel=tolerance)
+
+
+def test_rows_are_shared_by_items_that_pose_the_same_problem():
+    k = 20
+    p = make_problem(np.eye(k), np.append(1 / 2, np.full(k - 1, 1 / 2 / (k - 1))), np.zeros(k), np.eye(k), 1, 0.2, 0.9)
+    rules = policies.compile_rules(p, [policies.dtd_dp(), policies.dtd_dp(noise="model"), policies.dtd_dp(2)])
+    assert rules.table.shape[0] == 4
+    assert np.array_equal(rules.row[0], rules.row[1])
+
+
+def test_known_directions_and_no_weight_explore_nothing():
+    p = problem(Sigma=np.zeros((3, 3)))
+    assert not policies.compile_rules(p, [policies.dtd_dp()]).table.any()
+    assert not policies.compile_rules(problem(), [policies.dtd_dp(0)]).table.any()
+
+
 @pytest.mark.parametrize("call, name", [
+    (lambda: policies.dtd_dp(1, "none"), "noise is 'none'"),
+    (lambda: policies.dtd_dp(-0.1), "alpha is -0.1"),
     (lambda: policies.ucb(-1), "alpha is -1"),
     (lambda: policies.ucb(np.nan), "alpha"),
     (lambda: policies.dtd_ucb("much"), "alpha must be numeric"),

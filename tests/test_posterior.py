@@ -70,9 +70,10 @@ def test_a_direction_without_variance_stays_without():
     assert posterior.update([1, 2], [[1, 0], [0, 0]], [0, 3], 5, 1).mu.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("cast", [lambda a: np.asarray(a).tolist(), lambda a: np.asarray(a, np.float32),
-                                  lambda a: np.asarray(a, int), lambda a: np.repeat(np.asarray(a, float), 2, -1)[..., ::2],
-                                  lambda a: np.asfortranarray(np.asarray(a, float))])
+@pytest.mark.parametrize("cast", [
+    lambda a: np.asarray(a).tolist(), lambda a: np.asarray(a, np.float32), lambda a: np.asarray(a, int),
+    lambda a: np.repeat(np.asarray(a, float), 2, -1)[..., ::2], lambda a: np.asfortranarray(np.asarray(a, float)),
+], ids=["lists", "float32", "integers", "strided views", "columns first"])
 def test_any_array_like_will_do(cast):
     args = [np.array(a) for a in ([1, 2], [[2, 1], [1, 2]], [1, 3])]
     want = posterior.update(*args, 4.0, 2.0)

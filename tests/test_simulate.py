@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib import kernels, policies, posterior, simulate, streams
+from lib import dp, kernels, policies, posterior, simulate, streams
 from lib.problem import make_problem, noise_var
 
 POLICIES = [policies.exploit(), policies.ucb(0.7), policies.thompson(), policies.dtd_ucb(1.3)]
@@ -28,12 +28,24 @@ def grouped():
     return make_problem(items, [0.3, 0.2, 0.1, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4, 0.5], Sigma, 0.5, 0.3, 0.9)
 
 
+def blocks():
+    """A group of 33 features beside one of 3 and one alone, shuffled."""
+    big, small = dense(33, 20, 5), dense(3, 6, 6)
+    items, Sigma = np.zeros((28, 37)), np.zeros((37, 37))
+    items[:20, :33], items[20:26, 33:36], items[26, 36] = big.items, small.items, 1
+    Sigma[:33, :33], Sigma[33:36, 33:36], Sigma[36, 36] = big.Sigma, small.Sigma, 1
+    order = np.random.default_rng(0).permutation(37)
+    Sigma = Sigma[np.ix_(order, order)]
+    return make_problem(items[:, order], np.full(28, 1 / 28), np.full(37, 0.2), Sigma, 0.5, 0.3, 0.9)
+
+
 def unit_items(k=9):
     return make_problem(np.eye(k), np.full(k, 1 / k), np.full(k, 0.3), np.eye(k), 0.1, 0.5, 0.9)
 
 
 PROBLEMS = {"dense": dense(), "singular": dense(5, 12, 1, 2), "one feature": dense(1, 3, 2), "grouped": grouped(),
-            "unit items": unit_items(), "wide": dense(17, 30, 3), "known theta": dense()._replace(Sigma=np.zeros((3, 3)))}
+            "unit items": unit_items(), "wide": dense(17, 30, 3), "vectors": dense(33, 50, 4),
+            "vectors and groups": blocks(), "known theta": dense()._replace(Sigma=np.zeros((3, 3)))}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -55,6 +67,30 @@ def test_every_decision_is_that_of_the_plain_loops(name, reward):
             assert got.feedback[r] == pytest.approx(want[1], abs=1e-12)
             assert got.decisions[p, r].tolist() == want[2], (policy, r)
             assert got.rewards[p, r] == pytest.approx(want[3 if reward == "expected" else 4], abs=1e-11)
+
+
+@pytest.mark.parametrize("name, alpha, noise", [
+    ("dense", 1.0, "basis"), ("dense", 3.0, "model"), ("unit items", 1.0, "basis"), ("grouped", 0.5, "model"),
+    ("known theta", 1.0, "basis")])
+def test_dtd_dp_decides_as_the_plain_loops_do_with_the_program_itself(name, alpha, noise):
+    """The oracle asks the dynamic program at each precision; the simulation reads a table."""
+    problem, horizon, rows = PROBLEMS[name], 30, 8
+    policy = policies.dtd_dp(alpha, noise)
+    got = simulate.episodes(problem, [policy], rows, horizon, seed=4)
+    laws, tables = policies.projections(problem), {}
+    sd = np.sqrt(noise_var(problem)) if noise == "model" else np.full(len(problem.items), problem.noise_sd)
+
+    def threshold(i, var):
+        if var <= 0:
+            return 0.0
+        if i not in tables:
+            tables[i] = dp.solve(*laws[i], problem.gamma, sd[i], var, certify=False)
+        return float(dp.boundary(tables[i], alpha, sd[i] ** 2 / min(var, tables[i].var_max)))
+
+    for r in range(rows):
+        u, z = streams.uniforms(4, streams.ITEMS, 0, horizon)[r], streams.normals(4, streams.NOISE, 0, horizon)[r]
+        want = naive.episode(problem, "dtd_dp", alpha, list(got.theta[r]), u, z, np.zeros(horizon), threshold)
+        assert got.decisions[0, r].tolist() == want[2]
 
 
 @pytest.mark.parametrize("problem", [dense(), unit_items()], ids=["dense", "unit items"])
@@ -107,7 +143,8 @@ def test_rewards_follow_from_the_decisions():
 
 
 def test_realised_rewards_have_the_same_mean():
-    expected, realised = (simulate.replicate(dense(), POLICIES, 20_000, 40, reward=reward) for reward in ("expected", "realised"))
+    expected, realised = (simulate.replicate(dense(), POLICIES, 20_000, 40, reward=reward)
+                          for reward in ("expected", "realised"))
     gap = realised - expected
     assert (abs(gap.mean(axis=1)) < 4 * gap.std(axis=1) / np.sqrt(20_000)).all()
     assert (gap.std(axis=1) > 0.1).all()
@@ -162,25 +199,28 @@ def test_ties_are_the_papers():
         assert got.decisions[:, tied].any(axis=1).tolist() == [True, True, False, False]
 
 
-def test_the_kernels_belief_is_the_posteriors_after_ten_thousand_updates():
-    problem = dense(11, 40, 6)
-    scene, order = simulate.make_scene(problem, 10)
-    k, width, n = 11, scene.Sigma.shape[1], len(problem.items)
-    state = kernels.State(np.empty(width), np.empty((k, width)), np.empty(width), np.empty(n), np.empty(n),
-                          np.zeros(n, np.int64), np.zeros(1, np.int64))
+@pytest.mark.parametrize("problem, horizon, vectors", [(dense(11, 40, 6), 10_000, False), (dense(40, 60, 7), 80, True)],
+                         ids=["matrix", "vectors"])
+def test_the_kernels_belief_is_the_posteriors(problem, horizon, vectors):
+    scene, order = simulate.make_scene(problem, horizon)
+    assert scene.vectors == vectors
+    state, k = kernels.make_state(scene), len(order)
+    project, learn = (kernels.project_vectors, kernels.learn_vectors) if vectors else (
+        kernels.project_matrix, kernels.learn_matrix)
     kernels.restore(scene, state)
     belief, rng = posterior.Belief(problem.mu, problem.Sigma), np.random.default_rng(0)
-    for i in rng.integers(0, n - 1, 10_000):
-        y = rng.standard_normal() * 2
-        kernels.along(scene, state, i)
-        state.mean[i], state.var[i] = kernels.dot(scene, i, state.mu), kernels.dot(scene, i, state.gain)
-        kernels.learn(scene, state, i, y)
-        belief = posterior.step(belief, problem.items[i], y, noise_var(problem)[i])
-    Sigma = state.Sigma[:, :k]
+    for i in rng.integers(0, len(problem.items) - 1, min(10_000, horizon)):
+        x, y, noise = problem.items[i], rng.standard_normal() * 2, noise_var(problem)[i]
+        mean, var = kernels.dot(scene, i, state.mu), project(scene, state, i)
+        assert (mean, var) == pytest.approx((x @ belief.mu, x @ belief.Sigma @ x), abs=1e-9)
+        learn(scene, state, i, np.sqrt(var + noise), (y - mean) / np.sqrt(var + noise))
+        belief = posterior.step(belief, x, y, noise)
+    h = state.h[:int(state.count[1])]
+    Sigma = (scene.Sigma - h.T @ h if vectors else state.Sigma)[:, :k]
     assert np.array_equal(Sigma, Sigma.T)
-    assert np.linalg.eigvalsh(Sigma)[0] > -1e-14 * abs(problem.Sigma).max()
-    assert state.mu[:k] == pytest.approx(belief.mu[order], abs=1e-10)
-    assert Sigma == pytest.approx(belief.Sigma[np.ix_(order, order)], abs=1e-10)
+    assert np.linalg.eigvalsh(Sigma)[0] > -1e-13 * abs(problem.Sigma).max()
+    assert state.mu[:k] == pytest.approx(belief.mu[order], abs=1e-9)
+    assert Sigma == pytest.approx(belief.Sigma[np.ix_(order, order)], abs=1e-9)
 
 
 def test_truncation_bounds_what_comes_after():
