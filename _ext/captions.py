@@ -12,6 +12,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 import jupytext
 from myst_nb.ext.glue.utils import PendingGlueReference, create_pending_glue_ref
+from runtime import row
 from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -115,8 +116,8 @@ class ShowIndex(SphinxPostTransform):
 
     def run(self, **kwargs):
         for node in list(self.document.findall(Index)):
-            body = nodes.tbody("", *(row for name in self.env.collect_relations() for row in self.rows(name)))
-            head = nodes.thead("", line(*(nodes.Text(word) for word in ("", "caption", "functions of lib"))))
+            body = nodes.tbody("", *(entry for name in self.env.collect_relations() for entry in self.rows(name)))
+            head = nodes.thead("", row(*(nodes.Text(word) for word in ("", "caption", "functions of lib"))))
             columns = [nodes.colspec(colwidth=width) for width in (15, 55, 30)]
             node.replace_self(nodes.table("", nodes.tgroup("", *columns, head, body, cols=3), classes=["figure-index"]))
             self.env.get_domain("math").data["has_equations"][self.env.docname] = True      # captions hold formulas
@@ -135,16 +136,12 @@ class ShowIndex(SphinxPostTransform):
                                 reftarget=label, refdoc=self.env.docname, refexplicit=False, refwarn=True)
             made = separated(functions) if functions else [nodes.Text("the cell alone")]
             caption = nodes.inline("", "", *next(figure.findall(nodes.caption)).deepcopy().children)
-            yield line(link, caption, nodes.inline("", "", *made))
+            yield row(link, caption, nodes.inline("", "", *made))
 
 
 def separated(names):
     for n, name in enumerate(names):
         yield from ([nodes.Text(", ")] if n else []) + [nodes.literal("", name)]
-
-
-def line(*cells):
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
 
 
 def title(node):

@@ -12,7 +12,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PARTS = ("_ext", "_static", "_config.yml", "conftest.py", "pytest.ini", "requirements.txt", "constraints.txt",
          "references.bib", "tests/sanitize.cfg", "lib/__init__.py", "lib/problem.py")
-FRONT = "---\njupytext:\n  text_representation:\n    extension: .md\n    format_name: myst\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n"
+FRONT = """---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+
+"""
 KERNEL = """import numba
 from lib.scale import scale
 
