@@ -144,7 +144,11 @@ def topics_of(texts, k, seed):
     counter = CountVectorizer(preprocessor=lambda text: TEX.sub(" ", text).lower(), stop_words="english",
                               token_pattern=r"[^\W\d_]{3,}", min_df=min(5, len(texts)), max_df=0.5,
                               max_features=20_000)
-    rows, order = documents.topics(counter.fit_transform(texts), k, seed)
+    try:
+        counts = counter.fit_transform(texts)
+    except ValueError as error:
+        raise ValueError(f"{len(texts)} papers are too few or too alike to learn topics from: {error}") from error
+    rows, order = documents.topics(counts, k, seed)
     return rows, tuple(map(tuple, counter.get_feature_names_out()[order[:, :20]].tolist()))
 
 

@@ -7,6 +7,7 @@ read.  `derive` makes them; `citeulike` reads them, or derives them afresh from 
 """
 import contextlib
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -120,6 +121,12 @@ def read_libraries(path, articles):
     return libraries
 
 
+def first_words(words, count=20):
+    """The first `count` of `words` that are made of three or more letters, for display; "" where there are fewer."""
+    found = [word for word in words if re.fullmatch("[a-z][a-z-]{2,}", word)][:count]
+    return found + [""] * (count - len(found))
+
+
 def derive(folder, k=10, seed=0, smallest=25, stored=4000, passes=10):
     """The arrays of data/citeulike/citeulike.npz from the raw citeulike-t files in `folder`.
 
@@ -142,7 +149,7 @@ def derive(folder, k=10, seed=0, smallest=25, stored=4000, passes=10):
              "readers_too_small": len(raw) - len(libraries), "pairs_read": sum(map(len, raw)),
              "pairs_of_empty_articles": sum(map(len, raw)) - sum(map(len, full.values()))}
     return {"topics": rows[np.random.default_rng(seed).permutation(np.flatnonzero(readable))[:stored]],
-            "words": vocabulary[order[:, :20]],
+            "words": np.array([first_words(vocabulary[row]) for row in order]),
             "readers": np.array(list(libraries), dtype=np.int32),
             "count": np.array([s.count for s in sums], dtype=np.int32),
             "gram": np.array([s.gram[:, *upper] for s in sums], dtype=np.float32),

@@ -35,7 +35,7 @@ def topics(counts, k=10, seed=0, passes=10):
     """
     from sklearn.decomposition import LatentDirichletAllocation
     from threadpoolctl import threadpool_limits
-    batch = int(np.clip(counts.shape[0] // 12, 64, 2048))      # a dozen updates or more in each pass
+    batch = int(np.clip(counts.shape[0] // 50, 64, 512))       # about fifty updates in each pass
     with threadpool_limits(1):
         model = LatentDirichletAllocation(k, learning_method="online", batch_size=batch, max_iter=passes,
                                           random_state=seed)

@@ -1,0 +1,376 @@
+"""Topics, readers' samples, the CiteULike derivation, and the path from an arXiv snapshot and clicks."""
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from lib import arxiv, citeulike, datasets, documents
+
+ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "tests" / "arxiv_records.jsonl"
+SHARED = ROOT.parent / "shared" / "data"
+WORDS = [[a + b + c for b, c in itertools.product("aeiou", "klmnp")] for a in "bdg"]      # three topics' words
+
+
+def mixtures(count, seed):
+    """Documents of 80 words from three topics that share no word: shares (count, 3), lists of words."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet([.4] * 3, count)
+    return shares, [[WORDS[t][rng.integers(25)] for t in rng.choice(3, 80, p=row)] for row in shares]
+
+
+def topic_order(words):
+    """Position of each topic of WORDS among the topics found, by their first letters."""
+    return [[row[0][0] for row in words].index(letter) for letter in "bdg"]
+
+
+# Rows of topics
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4).filter(sum), min_size=1, max_size=5))
+def test_steps_sum_exactly(rows):
+    shares = np.array(rows) / np.sum(rows, axis=1, keepdims=True)
+    found = documents.steps(shares)
+    assert (found.sum(axis=1, dtype=int) == documents.STEPS).all() and found.min() >= 1
+    assert np.abs(found / documents.STEPS - shares).max() < 5 / documents.STEPS
+
+
+@pytest.mark.parametrize("row, flagged", [
+    ([.5, .5], False), ([1, 0], False), ([.5, .5 + 9e-7], False), ([.5, .5 + 2e-6], True), ([0, 0], True),
+    ([.5, .39], True), ([1.5, -.5], True), ([np.nan, 1], True), ([np.inf, 0], True), ([50, 50], True)])
+def test_rows_that_do_not_sum_to_one_are_flagged(row, flagged):
+    rows, mask = documents.checked([row, [.25, .75]])
+    assert mask.tolist() == [flagged, False] and len(rows) == 2 - flagged
+    np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-15)
+
+
+@pytest.mark.slow
+def test_topics_are_found_and_empty_documents_flagged():
+    from scipy.sparse import csr_matrix
+    shares, texts = mixtures(400, seed=0)
+    index = {word: i for i, word in enumerate(itertools.chain(*WORDS))}
+    counts = np.zeros((401, 75), dtype=int)
+    for row, text in zip(counts, texts):
+        np.add.at(row, [index[word] for word in text], 1)
+    rows, order = documents.topics(csr_matrix(counts), k=3)
+    names = list(index)
+    place = topic_order([[names[j] for j in topic[:5]] for topic in order])
+    assert np.abs(rows[:400, place] / documents.STEPS - shares).mean() < .05
+    assert rows[400].tolist() == [0, 0, 0] and (rows[:400].sum(axis=1, dtype=int) == documents.STEPS).all()
+    again = documents.topics(csr_matrix(counts), k=3)
+    np.testing.assert_array_equal(again[0], rows)
+    np.testing.assert_array_equal(again[1], order)
+    assert (documents.topics(csr_matrix(counts), k=3, seed=1)[0] != rows).any()
+
+
+def test_the_unread_are_sampled_by_the_stated_rule():
+    readable = np.ones(50, dtype=bool)
+    readable[[3, 40]] = False
+    library = np.array([1, 2, 40])
+    draws = {ratio: documents.unread(library, readable, ratio, seed=0, reader=5) for ratio in (1, 4, 100)}
+    assert draws[1].tolist() == draws[4][:3].tolist() and len(draws[4]) == 12       # nested
+    assert sorted(draws[100]) == sorted(set(range(50)) - {1, 2, 3, 40})              # never read, never empty
+    assert documents.unread(library, readable, 1, seed=0, reader=6).tolist() != draws[1].tolist()
+    assert documents.unread(library, readable, 1, seed=1, reader=5).tolist() != draws[1].tolist()
+    hits = np.bincount([documents.unread(library, readable, 1, 0, r)[0] for r in range(4600)], minlength=50)
+    assert np.abs(hits[sorted(draws[100])] - 100).max() < 45                         # uniform: 4.5 sd
+
+
+# CiteULike
+
+def raw_folder(folder, readers=30):
+    """A small collection in the layout of citeulike-t: 120 documents, one of them empty."""
+    shares, texts = mixtures(120, seed=1)
+    names = list(itertools.chain(*WORDS))
+    lines = []
+    for text in texts:
+        pairs = [f"{names.index(word)}:{text.count(word)}" for word in sorted(set(text))]
+        lines.append(f"{len(pairs)} {' '.join(pairs)}")
+    lines[7] = "0"
+    rng = np.random.default_rng(2)
+    libraries = [rng.choice(120, rng.integers(3, 50), replace=False) for _ in range(readers)]
+    folder.mkdir(exist_ok=True)
+    (folder / "mult.dat").write_text("\n".join(lines) + "\n")
+    (folder / "vocabulary.dat").write_text("\n".join(names) + "\n")
+    (folder / "users.dat").write_text("".join(f"{len(x)} {' '.join(map(str, x))}\n" for x in libraries))
+    return folder, libraries
+
+
+def test_the_derivation_against_plain_loops(tmp_path):
+    folder, libraries = raw_folder(tmp_path / "raw")
+    rows, _ = documents.topics(citeulike.read_counts(folder / "mult.dat", 75), 3, seed=0)
+    arrays = citeulike.derive(folder, k=3)
+    kept = [u for u, library in enumerate(libraries) if len(set(library) - {7}) >= 25]
+    assert arrays["readers"].tolist() == kept
+    notes = dict(zip(arrays["note_names"].tolist(), arrays["note_counts"].tolist()))
+    assert notes == {"articles_read": 120, "articles_empty": 1, "readers_read": 30,
+                     "readers_too_small": 30 - len(kept), "pairs_read": sum(map(len, libraries)),
+                     "pairs_of_empty_articles": sum(7 in library for library in libraries)}
+    readable = rows.any(axis=1)
+    for position, ratio in enumerate(citeulike.RATIOS):
+        for u, reader in enumerate(kept):
+            read = sorted(set(libraries[reader].tolist()) - {7})
+            chosen = read + documents.unread(np.array(read), readable, ratio, 0, reader).tolist()
+            gram, moment = np.zeros((3, 3)), np.zeros(3)
+            for i, article in enumerate(chosen):
+                x = rows[article] / 10_000
+                gram += np.outer(x, x)
+                moment += x * (i < len(read))
+            np.testing.assert_allclose(arrays["gram"][position, u], gram[np.triu_indices(3)], rtol=1e-6)
+            np.testing.assert_allclose(arrays["moment"][position, u], moment, rtol=1e-6)
+            assert arrays["count"][position, u] == len(chosen) == min(len(read) * (1 + ratio), 119)
+    assert len(arrays["topics"]) == 119 and arrays["topics"].sum(axis=1, dtype=int).tolist() == [10_000] * 119
+
+
+@pytest.mark.slow
+def test_the_script_writes_the_same_bytes_twice(tmp_path):
+    folder, _ = raw_folder(tmp_path / "raw")
+    contents = []
+    for name in ("one.npz", "two.npz"):
+        done = subprocess.run([sys.executable, ROOT / "data" / "derive_citeulike.py", folder, "--out", tmp_path / name],
+                              capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        contents.append((tmp_path / name).read_bytes())
+        assert f"{len(contents[-1])} bytes, sha256 {hashlib.sha256(contents[-1]).hexdigest()}" in done.stdout
+    assert contents[0] == contents[1]
+
+
+def test_interrupted_writing_leaves_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "some.npz"
+    citeulike.save({"a": np.arange(3)}, path)
+    before = path.read_bytes()
+    assert oct(os.stat(path).st_mode & 0o777) == "0o644"
+
+    def interrupted(file, **arrays):
+        file.write(b"half")
+        raise KeyboardInterrupt
+    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        citeulike.save({"a": np.arange(4)}, path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name, content, message", [
+    ("users.dat", "2 1\n", "users.dat, line 1: begins with '2' and holds 1 entries"),
+    ("users.dat", "1 1\n1 120\n", "users.dat, line 2: '120' is not an article number below 120"),
+    ("users.dat", "1 -1\n", "'-1' is not an article number"), ("users.dat", "\n", "begins with ''"),
+    ("users.dat", "2 1 2\n", "none of 1 readers has 25 articles"),
+    ("mult.dat", "1 3:1\n2 1:1\n", "mult.dat, line 2: begins with '2' and holds 1 entries"),
+    ("mult.dat", "1 75:1\n", "'75:1' is not word:count with a word below 75"), ("mult.dat", "1 7\n", "'7' is not word:count"),
+])
+def test_raw_files_that_do_not_fit(tmp_path, name, content, message):
+    folder, _ = raw_folder(tmp_path / "raw")
+    (folder / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        citeulike.derive(folder, k=3)
+
+
+@pytest.mark.parametrize("ratio", citeulike.RATIOS)
+def test_the_stored_readers(ratio):
+    data = datasets.citeulike(ratio=ratio)
+    assert data.items.shape[1] == 10 and 490 <= len(data.items) <= 500 and data.probs.sum() == pytest.approx(1)
+    np.testing.assert_allclose(data.items.sum(axis=1), 1, atol=1e-12)
+    assert data.notes["readers_read"] == 7947 and data.notes["pairs_read"] == 134_860
+    assert data.notes["articles_read"] == 25_975 and data.notes["articles_flagged"] == 0
+    assert len(data.users) == 7947 - data.notes["readers_too_small"] and len(data.features) == len(data.words) == 10
+    read = data.sums.moment.sum(axis=1)
+    np.testing.assert_allclose(data.sums.count, (1 + ratio) * np.round(read), atol=1e-9)
+    np.testing.assert_allclose(data.sums.gram.sum(axis=(1, 2)), data.sums.count, rtol=1e-5)    # rows sum to 1
+    assert np.linalg.eigvalsh(data.sums.gram)[:, 0].min() > -1e-5
+    fit = datasets.prior(data)
+    assert fit.counts["users_kept"] == len(data.users) and .05 < fit.noise_sd < .2
+    assert np.linalg.eigvalsh(fit.Sigma)[0] > 0
+
+
+def test_more_unread_articles_lower_the_prior_mean():
+    means = [datasets.prior(datasets.citeulike(ratio=ratio), holdout=0).mu for ratio in (1, 4)]
+    assert (means[1] < .7 * means[0]).all()
+
+
+def test_the_ridge_is_the_best_of_those_tried():
+    arrays = citeulike.load()
+    assert arrays["ridges"].tolist() == list(citeulike.RIDGES)
+    assert all(citeulike.RIDGES[best] == citeulike.RIDGE for best in arrays["ridge_errors"].argmin(axis=1))
+
+
+def test_the_stored_file_is_small_and_described():
+    content = citeulike.STORED.read_bytes()
+    assert sum(path.stat().st_size for path in citeulike.STORED.parent.iterdir()) < 1_000_000
+    assert hashlib.sha256(content).hexdigest() in (ROOT / "data" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"ratio": 2}, r"ratio is 2: it must be one of \(1, 4\)"), ({"articles": 0}, "articles is 0: it must lie in 1 to 4000"),
+    ({"articles": 4001}, "articles is 4001")])
+def test_citeulike_errors(options, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.citeulike(**options)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SHARED / "citeulike-t").exists(), reason="the raw citeulike-t files are not here")
+def test_the_stored_numbers_come_from_the_raw_files():
+    stored, derived = citeulike.load(), citeulike.derive(SHARED / "citeulike-t")
+    assert stored.keys() == derived.keys()
+    for name, value in stored.items():
+        np.testing.assert_array_equal(value, derived[name], err_msg=name)
+
+
+# arXiv
+
+@pytest.mark.parametrize("categories, expected", [
+    ("cond-mat.stat-mech", True), ("cond-mat", True), ("hep-th cond-mat", True), ("physics.cond", False),
+    ("cond-mattress", False), ("supr-con", False), ("math.MP", False), ("", False), (None, False)])
+def test_whole_tokens(categories, expected):
+    assert arxiv.is_condmat(categories) == expected
+
+
+@pytest.mark.parametrize("created, year", [
+    ("Mon, 8 Sep 2003 17:01:44 GMT", 2003), ("Wed, 31 Dec 2014 23:59:59 GMT", 2014), ("Thu, 1 Jan 2015 00:00:00 GMT", 2015),
+    ("Wed, 31 Dec 2014 23:30:00 -0200", 2015), ("Thu, 1 Jan 2015 00:30:00 +0100", 2014),
+    ("Thu, 1 Jan 2015 00:30:00 -0000", 2015), (None, None), ("", None)])
+def test_years(created, year):
+    assert arxiv.first_year([arxiv.Version(created), arxiv.Version("Mon, 8 Sep 1999 17:01:44 GMT")]) == year
+
+
+def paper(name, categories="cond-mat.soft", created="Mon, 8 Sep 2014 17:01:44 GMT", text="", **more):
+    versions = [{"version": "v1", "created": created}]
+    return {"id": name, "submitter": None, "title": "A\n title", "categories": categories, "versions": versions,
+            "abstract": text, "update_date": "2014-09-09", "authors_parsed": [["A", "B", ""]]} | more
+
+
+def write_lines(path, rows):
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["snapshot.json", "snapshot.json.gz"])
+def test_papers(tmp_path, name):
+    rows = [paper("0704.0001"), paper("1501.00010"), paper("hep-th/9901001", text="old"), paper("a", "physics.cond"),
+            paper("b", "cond-mat", "Mon, 8 Sep 2003 17:01:44 GMT"), paper("c", versions=[]), paper("d", versions=None),
+            paper("e", "q-bio", versions=None), paper("hep-th/9901001", "hep-th cond-mat", text="$x$ new", title=None),
+            paper("f", None), {"id": "g", "categories": "cond-mat", "update_date": "2014-01-01"}]
+    texts, notes = arxiv.papers(write_lines(tmp_path / name, rows))
+    assert list(texts) == ["0704.0001", "1501.00010", "hep-th/9901001"]
+    assert texts["hep-th/9901001"] == "\n$x$ new" and texts["0704.0001"] == "A\n title\n"
+    assert notes == {"lines_damaged": 0, "papers_read": 11, "papers_elsewhere": 3, "papers_without_date": 3,
+                     "papers_of_other_years": 1, "papers_repeated": 1}
+
+
+@pytest.mark.parametrize("wrong, message", [
+    (paper(812.3874), "Expected `str`, got `float`"), (paper(" "), "id is blank"), (paper(None), "id"),
+    (paper("a", created="in September"), "in September"), ({"id": "a"}, "categories"), (paper("a", ["cond-mat"]), "categories"),
+])
+def test_a_wrong_paper_is_named_or_counted(tmp_path, wrong, message):
+    path = write_lines(tmp_path / "snapshot.json", [paper("x"), wrong, paper("y")])
+    with pytest.raises(ValueError, match=rf"snapshot\.json, line 2: .*{message}"):
+        arxiv.papers(path)
+    texts, notes = arxiv.papers(path, skip_damaged=True)
+    assert list(texts) == ["x", "y"] and notes["lines_damaged"] == 1
+
+
+def test_no_paper_left_says_what_was_there(tmp_path):
+    path = write_lines(tmp_path / "snapshot.json", [paper("x", "hep-th"), paper("y", versions=[])])
+    with pytest.raises(ValueError, match="no cond-mat paper first submitted in 2014: .*'papers_elsewhere': 1, 'papers_w"):
+        arxiv.papers(path)
+
+
+def test_real_records():
+    texts, notes = arxiv.papers(RECORDS)
+    assert len(texts) == 27 and notes["papers_of_other_years"] == 3     # ids of 2014, first submitted in 2013
+    assert all(name.startswith("14") and len(text) > 100 for name, text in texts.items())
+    assert set(arxiv.papers(RECORDS, year=2013)[0]) == {"1401.0047", "1401.1786", "1401.0226"}
+
+
+def clicked_folder(folder, users=40, shown=100, only_clicks=False):
+    """300 documents, users with known theta in [0, 1] who click with probability x.theta; returns theta, shares."""
+    shares, texts = mixtures(300, seed=3)
+    names = [f"1409.{i:04d}" for i in range(300)]
+    write_lines(folder / "snapshot.json", [paper(name, text=" ".join(text), title=None) for name, text in zip(names, texts)])
+    rng = np.random.default_rng(4)
+    thetas = rng.uniform(0, 1, (users, 3))
+    lines = ["user,paper,clicked,time"]
+    for u, theta in enumerate(thetas):
+        for second, i in enumerate(rng.choice(300, shown, replace=False)):
+            clicked = rng.random() < shares[i] @ theta
+            if clicked or not only_clicks:
+                lines.append(f"u{u:02d},{names[i]},{clicked:d},{1_400_000_000 + second}")
+    (folder / "clicks.csv").write_text("\n".join([*lines, "u00,0704.0001,1,1400000000"]) + "\n")
+    return thetas
+
+
+def test_theta_is_recovered_from_clicks(tmp_path):
+    thetas = clicked_folder(tmp_path)
+    data = datasets.arxiv(tmp_path / "snapshot.json", tmp_path / "clicks.csv", k=3, articles=50)
+    place = topic_order(data.words)
+    fit = datasets.prior(data, holdout=0)
+    errors = fit.thetas_train[:, place] - thetas
+    assert np.sqrt(np.mean(errors**2)) < .17 and np.abs(errors.mean(axis=0)).max() < .08
+    assert np.corrcoef(fit.thetas_train[:, place].ravel(), thetas.ravel())[0, 1] > .85
+    assert data.items.shape == (50, 3) and data.notes["ratings_of_unknown_items"] == 1
+    assert [words[:1] == words[1:2] for words in map(lambda row: [w[0] for w in row[:20]], data.words)] == [True] * 3
+
+
+def test_every_paper_keeps_the_order_of_the_clicks(tmp_path):
+    clicked_folder(tmp_path, users=5)
+    paths = tmp_path / "snapshot.json", tmp_path / "clicks.csv"
+    full = datasets.arxiv(*paths, k=3, articles=None)
+    assert full.sums is None and all((np.diff(time) > 0).all() for _, _, time in datasets.histories(full, range(5)))
+    few = datasets.arxiv(*paths, k=3, articles=50)
+    np.testing.assert_allclose(datasets.prior(few, holdout=0).mu, datasets.prior(full, holdout=0).mu)
+
+
+def test_a_log_of_clicks_alone_needs_a_ratio(tmp_path):
+    clicked_folder(tmp_path, users=6, only_clicks=True)
+    paths = tmp_path / "snapshot.json", tmp_path / "clicks.csv"
+    with pytest.raises(ValueError, match="every line is a click; give `ratio`"):
+        datasets.arxiv(*paths, k=3)
+    data = datasets.arxiv(*paths, k=3, articles=None, ratio=2)
+    for item, value, time in datasets.histories(data, range(6)):
+        assert time is None and len(value) == 3 * value.sum()
+
+
+@pytest.mark.parametrize("row, message", [
+    ("u,1409.0001,2", "line 2, column clicked is 2: the scale is 0 to 1"), ("u,1409.0001,0.5", "column clicked holds 0.5"),
+    ("u,1409.0001,yes", "column clicked is 'yes'"), ("u,,1", "column item_id is blank")])
+def test_wrong_clicks(tmp_path, row, message):
+    clicked_folder(tmp_path, users=1)
+    (tmp_path / "clicks.csv").write_text(f"user_id,item_id,clicked\n{row}\n")
+    with pytest.raises(ValueError, match=message):
+        datasets.arxiv(tmp_path / "snapshot.json", tmp_path / "clicks.csv", k=3)
+
+
+def test_too_few_papers_for_topics(tmp_path):
+    path = write_lines(tmp_path / "snapshot.json", [paper("x", text="one two three")])
+    (tmp_path / "clicks.csv").write_text("user,paper,clicked\nu,x,1\n")
+    with pytest.raises(ValueError, match="1 papers are too few or too alike to learn topics from"):
+        datasets.arxiv(path, tmp_path / "clicks.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SHARED / "arxiv").exists(), reason="the sample of 1,500 arXiv records is not here")
+def test_clicks_on_the_real_sample(tmp_path):
+    snapshot = SHARED / "arxiv" / "condmat-2014-sample.jsonl"
+    texts, notes = arxiv.papers(snapshot)
+    assert len(texts) == 1497 and notes["papers_of_other_years"] == 3
+    rows, words = arxiv.topics_of(list(texts.values()), 10, 0)
+    rng = np.random.default_rng(0)
+    thetas = rng.uniform(0, 1, (30, 10))
+    lines = [f"u{u:02d},{name},{rng.random() < x @ theta:d}" for u, theta in enumerate(thetas)
+             for name, x in zip(texts, rows / documents.STEPS)]
+    (tmp_path / "clicks.csv").write_text("\n".join(["user,paper,clicked", *lines]) + "\n")
+    data = datasets.arxiv(snapshot, tmp_path / "clicks.csv")
+    fit = datasets.prior(data, holdout=0)
+    assert data.words == words and fit.counts["users_kept"] == 30
+    weight = rows.mean(axis=0) / documents.STEPS
+    error = np.sqrt(np.average(np.mean((fit.thetas_train - thetas)**2, axis=0), weights=weight))
+    assert error < .12
