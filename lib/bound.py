@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from lib import dp, streams
+from lib.grids import psi
 from lib.problem import Bracket, Estimate, as_scalar, noise_var
 
 
@@ -49,7 +50,7 @@ def feature_bracket(problem, j, s2, sd, tol, noise):
     mean = problem.mu[j] - problem.cost
     if s2 == 0:                                        # theta_-j tells theta_j: commit for good
         stake = problem.probs @ problem.items[:, j] / (1 - problem.gamma)
-        spread = sd * dp.psi(-abs(mean) / sd) if sd > 0 else 0.0
+        spread = sd * psi(-abs(mean) / sd) if sd > 0 else 0.0
         return np.full(3, stake * (max(mean, 0.0) + spread))
     table = feature_table(problem, j, s2, tol, noise)
     if sd == 0 or not table.slope:
@@ -164,7 +165,7 @@ def hindsight(problem):
 def call(mean, sd):
     """E (mean + sd Z)^+, elementwise."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.where(sd > 0, sd * dp.psi(-np.abs(mean) / np.where(sd > 0, sd, 1)), 0.0)
+        spread = np.where(sd > 0, sd * psi(-np.abs(mean) / np.where(sd > 0, sd, 1)), 0.0)
     return np.maximum(mean, 0) + spread
 
 

@@ -8,21 +8,17 @@ value before x is seen, without the leading gamma, for every cost, mean and vari
     w(m, b) = E_x max{gamma w(m, b), x m + gamma E w(m + t Z, b + x^2)},   t^2 = 1/b - 1/(b + x^2).
 """
 import math
-import os
-from collections import OrderedDict
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
-from lib import lookup, store, sweep
+from lib import lookup, sweep
+from lib.grids import CELLS, stored_side
+from lib.laws import WIDTH
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
 SLACK = 1e-10           # relative widening of every bracket, for rounding errors (chapter "The dynamic program")
 TINY = 1e-12            # discounts below it are solved as if they were it
-REMEMBER = 200e6        # bytes of tables kept in memory
-MEMORY = OrderedDict()
-CELLS = 64              # more magnitudes than this are merged, level by level
 
 
 class Table(NamedTuple):
@@ -39,68 +35,6 @@ class Table(NamedTuple):
     upper: sweep.Grid     # D = w - slope * max(m, 0) of the upper,
     lower: sweep.Grid     # the lower (None where no certificate was asked for)
     guess: sweep.Grid     # and the best value
-
-
-def precisions(b0, q, p, gamma, unit, end, least=0.0):
-    """Ascending precision levels from b0 to where nothing is left to learn.
-
-    Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
-    are `unit` mean informations apart at b0 and wider where the future is discounted.
-    """
-    rate, most = np.sum(p * q), q.max()
-
-    def left(b):
-        n = max((b - b0) / most, (b - b0 - 4 * math.sqrt((b - b0) * most)) / rate, 0)
-        return gamma**n / b * (1 - math.log(gamma)) / (-math.log(gamma)) ** 1.5 * math.sqrt(b0)
-
-    step, last = most, b0 + most
-    while left(last) > end or last < least:
-        step *= 1.05
-        last += step
-    chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
-    levels = [b0]
-    while unit and levels[-1] < max(last, chain[-1]):
-        b = levels[-1]
-        graded = unit * rate / p.sum() * math.sqrt(b / b0) * gamma ** (-0.5 * min((b - b0) / rate, 700))
-        levels.append(b + min(graded, most / 2, 0.1 * b))
-    levels = np.union1d(chain, levels)
-    return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
-
-
-def lattices(levels, q, p, eta, kappa):
-    """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean."""
-    step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
-    target = np.minimum(eta / np.sqrt(levels), step / kappa)
-    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
-
-
-def psi(z):
-    """E (z + Z)^+ for Z ~ N(0, 1)."""
-    return np.maximum(0, z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
-
-
-def full_observation_edge(m, b, mean_x, gamma):
-    """What full observation earns above commitment from precision b on, E[x] sum gamma^n E (m_n^+ - m^+).
-
-    Every item tells at most 1, and n is rounded up to about 60 values, so the sum errs upward.
-    """
-    n = np.unique(np.ceil(np.geomspace(1, 45 / -math.log(gamma) + 1, 60)))
-    weight = (gamma ** np.append(1, n + 1) - gamma ** np.append(n + 1, np.inf)) / (1 - gamma)
-    t = np.sqrt(1 / b - 1 / (b + np.append(n, np.inf)))
-    return mean_x * np.array([np.sum(weight * t * psi(-abs(mm) / t)) for mm in m])
-
-
-def solve_side(kind, x, q, p, gamma, b0, accuracy):
-    """One sweep (sweep.UPPER, LOWER or GUESS) in table units; accuracy = (unit, end, eta, kappa)."""
-    unit, end, eta, kappa = accuracy
-    far = b0 + 150 + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
-    levels = precisions(b0, q, p, gamma, unit, end, far)
-    spacing = lattices(levels, q, p, eta, kappa)
-    n = int(sweep.WIDTH / math.sqrt(levels[-1]) / spacing[-1])
-    edge = full_observation_edge(np.arange(-n, n + 1) * spacing[-1], levels[-1], np.sum(x * p), gamma)
-    start = {sweep.UPPER: 1, sweep.LOWER: 0, sweep.GUESS: 0.5}[kind] * edge
-    first, ptr, D = sweep.sweep(kind, x, q, p, gamma, levels, spacing, start, CELLS)
-    return sweep.Grid(levels, spacing, first, ptr, D)
 
 
 def magnitudes(x, probs, info):
@@ -167,31 +101,11 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     kinds = (sweep.UPPER, sweep.LOWER, sweep.GUESS) if certify else (sweep.GUESS,)
     x, q, eta = x / scale, q / scale**2, 2.5 * math.sqrt(tol)
     fine = 0.0 if not between and q.min() == q.max() else 0.2 if q.min() == q.max() else 1.7 * tol
-    sides = {kind: stored_side(kind, x, q, p, max(gamma, TINY), b0, (fine, 0.1 * tol, min(eta, 0.1), 2.0)
+    sides = {kind: stored_side(kind, x, q, p, max(gamma, TINY), b0, (fine, 0.1 * tol, min(eta, 0.1), max(0.38 / math.sqrt(tol), 2.0))
                                if kind != sweep.GUESS else (0.2 if fine else 0.0, 1e-5, min(eta, 0.05), 3.0))
              for kind in kinds}
     return Table(x, q, p, gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma),
                  sides.get(sweep.UPPER), sides.get(sweep.LOWER), sides[sweep.GUESS])
-
-
-def stored_side(kind, x, q, p, gamma, b0, accuracy):
-    """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 1", kind, x, q, p, gamma, b0, accuracy)
-    if key in MEMORY:
-        MEMORY.move_to_end(key)
-        return MEMORY[key]
-    folder = os.environ.get("BOOK_TABLES")
-    kept = store.load(folder, key) if folder else None
-    try:
-        grid = sweep.Grid(**kept)
-    except TypeError:
-        grid = solve_side(kind, x, q, p, gamma, b0, accuracy)
-        if folder:
-            store.save(folder, key, grid._asdict())
-    MEMORY[key] = grid
-    while sum(g.D.nbytes for g in MEMORY.values()) > REMEMBER and len(MEMORY) > 1:
-        MEMORY.popitem(last=False)
-    return grid
 
 
 def table_units(table, net_mean, var):
@@ -266,8 +180,8 @@ def smoothed_value(table, net_mean, sd, var):
     s = 1 / math.sqrt(b)
     n = int(max(t / 0.02 / s, 8) * 1.2 + 8)             # nodes in a standard deviation: 50 to that of theta, at least 8
     d = t / n
-    nodes = np.arange(math.floor((m - sweep.WIDTH * t) / d) - 2, math.ceil((m + sweep.WIDTH * t) / d) + 3)
-    inside = np.abs(nodes * d) < sweep.WIDTH * s
+    nodes = np.arange(math.floor((m - WIDTH * t) / d) - 2, math.ceil((m + WIDTH * t) / d) + 3)
+    inside = np.abs(nodes * d) < WIDTH * s
     nodes = nodes[inside]
     total = []
     for kind in (sweep.LOWER, sweep.GUESS, sweep.UPPER):
@@ -312,7 +226,7 @@ def thresholds(table, b, alpha, x):
 
     The exploration benefit is forward - discard - x m >= 0, so the sign changes at z <= 0.
     """
-    low, high = np.full(b.shape, -sweep.WIDTH), np.zeros(b.shape)
+    low, high = np.full(b.shape, -WIDTH), np.zeros(b.shape)
     for _ in range(30):
         z = (low + high) / 2
         discard, forward = forwards(table, z / np.sqrt(b), b, x)

@@ -8,7 +8,8 @@ import math
 import numba as nb
 import numpy as np
 
-from lib.sweep import FINE, GUESS, LOWER, UPPER, WIDTH, hull, level_atoms, psi, rounding, solve_point
+from lib.laws import FINE, WIDTH, hull, psi
+from lib.sweep import GUESS, LOWER, UPPER, level_atoms, rounding, solve_point
 
 THIN = 0.01             # a lattice finer than this share of the step is thinned out
 

@@ -4,11 +4,9 @@ Scale noise_sd = 1, largest information per item 1.  State: net mean m and preci
 w(m, b) is the value before the magnitude is seen; every level stores D = w - K m^+ on a lattice
 m = i d (i an integer, d halving as b grows, so that lattices are nested), K = E[x]/(1 - gamma).
 
-Three sweeps run side by side (chapter "The dynamic program" has the proofs):
-  U  chords above a convex function:      N(0, t^2) -> hat weights of N(0, t^2)         (dominates)
-  L  a lattice law that N(0, t^2) dominates in convex order                             (dominated)
-  V  a lattice law with the variance t^2, precision interpolated: the best guess, not a bound
-and a precision that falls between two levels is rounded up for U, down for L (free information).
+Three kinds of sweep (chapter "The dynamic program" has the proofs): UPPER and LOWER bound the value, GUESS is
+closer than both.  They differ in the law of a step of the mean (lib.laws) and in what they do with a precision that
+falls between two levels: rounded up (free information), rounded down (less information), interpolated.
 """
 import math
 from typing import NamedTuple
@@ -16,10 +14,10 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-WIDTH = 8.25            # Gaussian tails are cut at this many standard deviations (mass 2e-16)
+from lib.laws import WIDTH, guess_law, hat_law, lower_law
+
 UPPER, LOWER, GUESS = 0, 1, 2
 COARSE = 0.125          # a lattice this much finer than the one it is seen from is thinned out
-FINE = 0.05             # below this d/t the series for the hat weights is exact to 1e-13
 
 
 class Grid(NamedTuple):
@@ -30,111 +28,6 @@ class Grid(NamedTuple):
     first: np.ndarray     # (2, J) first lattice index and number of points of each level
     ptr: np.ndarray       # (J,) where each level starts in D
     D: np.ndarray         # w - K max(m, 0), level after level
-
-
-@nb.njit(cache=True)
-def psi(z):
-    """E (z + Z)^+ for Z ~ N(0, 1): z Phi(z) + phi(z)."""
-    return max(0.0, 0.5 * z * math.erfc(-z * 0.7071067811865476) + 0.3989422804014327 * math.exp(-0.5 * z * z))
-
-
-@nb.njit(cache=True)
-def normal_calls(t, d):
-    """E (t Z - l d)^+ for l = 0, 1, ... up to WIDTH standard deviations."""
-    G = np.empty(int(WIDTH * t / d) + 3)
-    for l in range(G.size):
-        G[l] = t * psi(-l * d / t)
-    return G
-
-
-@nb.njit(cache=True)
-def law(G, d):
-    """Weights on l = -R..R of the symmetric lattice law whose call prices at l d are G[l]: second differences."""
-    R = G.size - 2
-    p = np.empty(2 * R + 1)
-    p[R] = 2 * (G[1] - G[0]) / d + 1
-    for l in range(1, R + 1):
-        p[R + l] = p[R - l] = max(0.0, (G[l - 1] - 2 * G[l] + G[l + 1]) / d)
-    return p
-
-
-@nb.njit(cache=True)
-def hat_law(t, d):
-    """(weights, calls) of N(0, t^2) split linearly to its two lattice neighbours: it dominates N(0, t^2)."""
-    G = normal_calls(t, d)
-    h = d / t
-    if h >= FINE:
-        return law(G, d), G
-    R = G.size - 2
-    p = np.empty(2 * R + 1)
-    for l in range(R + 1):                             # the differences as a series, without cancellation
-        z = l * h
-        z2 = z * z
-        p[R + l] = p[R - l] = h * 0.3989422804014327 * math.exp(-0.5 * z2) * (
-            1 + h * h * ((z2 - 1) / 12 + h * h * ((z2 * z2 - 6 * z2 + 3) / 360
-                         + h * h * (z2 * z2 * z2 - 15 * z2 * z2 + 45 * z2 - 15) / 20160)))
-    return p, G
-
-
-@nb.njit(cache=True)
-def lower_law(t, d):
-    """(weights, calls) of a lattice law that N(0, t^2) dominates in convex order.
-
-    Fine lattice: hat weights of a variance t1^2 with t^2 - t1^2 >= d^2/4 e^{WIDTH d/t1} t/t1.  Otherwise the polyline
-    of call prices lies below g(a) = t psi(-a/t) and is convex: tangents of g at the middle of each cell, the smaller
-    of two at each node, then the lower convex hull; or a single chord from (d, 0) where t is small against d.
-    """
-    h = d / t
-    if h < FINE:
-        return hat_law(math.sqrt(t * t - 0.25 * d * d * math.exp(WIDTH * h * 1.02) * 1.01), d)
-    G = np.zeros(int(WIDTH / h) + 4)
-    left = np.inf                                      # value at node l of the tangent in the cell before it
-    for l in range(G.size - 2):
-        c = (l + 0.5) * h
-        g, slope = t * psi(-c), -0.5 * math.erfc(c * 0.7071067811865476)       # g'(c) = -Phi(-c)
-        G[l] = max(0.0, min(left, g - slope * 0.5 * d))
-        left = g + slope * 0.5 * d
-    hull(G)
-    if h > 1.0:
-        q = np.inf
-        for i in range(200):                           # q (d - a) <= g(a) on each of 200 pieces of [0, d]
-            q = min(q, t * psi(-(i + 1) / 200 * h) / (d * (1 - i / 200)))
-        if q * d > G[0]:
-            G[:] = 0.0
-            G[0] = q * d
-    return law(G, d), G
-
-
-@nb.njit(cache=True)
-def guess_law(t, d):
-    """(weights, calls) of a lattice law of mean 0 and variance t^2: accurate, not a bound."""
-    if t >= d:
-        return hat_law(math.sqrt(t * t - d * d / 6), d)
-    G = np.zeros(3)
-    G[0] = 0.5 * t * t / d
-    return law(G, d), G
-
-
-@nb.njit(cache=True)
-def hull(v):
-    """Replace v, symmetric about v[0] up to a slope of -1, by its lower convex hull (in place)."""
-    n = v.size
-    stack = np.empty(n, np.int64)
-    top = 0
-    stack[0] = 0
-    for i in range(1, n):
-        while top >= 1:
-            a, b = stack[top - 1], stack[top]
-            if (v[b] - v[a]) * (i - a) >= (v[i] - v[a]) * (b - a):
-                top -= 1
-            else:
-                break
-        top += 1
-        stack[top] = i
-    for s in range(top):
-        a, b = stack[s], stack[s + 1]
-        for i in range(a + 1, b):
-            v[i] = v[a] + (v[b] - v[a]) * (i - a) / (b - a)
 
 
 @nb.njit(cache=True)

@@ -6,9 +6,9 @@ import tree
 
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
-    "problem streams scene store records readers",
+    "problem streams scene store records readers laws",
     "kernels lattice sweep documents own",
-    "lookup posterior priors yelp arxiv citeulike",
+    "lookup grids posterior priors yelp arxiv citeulike",
     "dp datasets predict",
     "policies bound optimum",
     "simulate dual",

@@ -1,0 +1,100 @@
+"""Where the single-feature problem is tabulated: precision levels, lattices of the mean, the last level's values.
+
+None of these choices touches the validity of a bracket, only its width and its cost.  All in table units (lib.dp).
+"""
+import math
+import os
+from collections import OrderedDict
+
+import numpy as np
+from scipy.special import ndtr
+
+from lib import store, sweep
+from lib.laws import WIDTH
+
+CELLS = 64              # more magnitudes than this are merged, level by level
+REMEMBER = 200e6        # bytes of tables kept in memory
+MEMORY = OrderedDict()
+
+
+def precisions(b0, q, p, gamma, unit, end, least=0.0):
+    """Ascending precision levels from b0 to where nothing is left to learn.
+
+    Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
+    are `unit` mean informations apart at b0 and wider where the future is discounted.
+    """
+    rate, most = np.sum(p * q), q.max()
+
+    def left(b):
+        n = max((b - b0) / most, (b - b0 - 4 * math.sqrt((b - b0) * most)) / rate, 0)
+        return gamma**n / b * (1 - math.log(gamma)) / (-math.log(gamma)) ** 1.5 * math.sqrt(b0)
+
+    step, last = most, b0 + most
+    while left(last) > end or last < least:
+        step *= 1.05
+        last += step
+    chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
+    levels = [b0]
+    while unit and levels[-1] < max(last, chain[-1]):
+        b = levels[-1]
+        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / np.sum(p * q * q), 50.0)
+        graded = unit * rate / p.sum() * math.sqrt(b / b0) * math.exp(later)
+        levels.append(b + min(graded, most / 2, 0.1 * b))
+    levels = np.union1d(chain, levels)
+    return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
+
+
+def lattices(levels, q, p, eta, kappa):
+    """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean."""
+    step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
+    target = np.minimum(eta / np.sqrt(levels), step / kappa)
+    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
+
+
+def psi(z):
+    """E (z + Z)^+ for Z ~ N(0, 1)."""
+    return np.maximum(0, z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
+
+
+def full_observation_edge(m, b, mean_x, gamma):
+    """What full observation earns above commitment from precision b on, E[x] sum gamma^n E (m_n^+ - m^+).
+
+    Every item tells at most 1, and n is rounded up to about 60 values, so the sum errs upward.
+    """
+    n = np.unique(np.ceil(np.geomspace(1, 45 / -math.log(gamma) + 1, 60)))
+    weight = (gamma ** np.append(1, n + 1) - gamma ** np.append(n + 1, np.inf)) / (1 - gamma)
+    t = np.sqrt(1 / b - 1 / (b + np.append(n, np.inf)))
+    return mean_x * np.array([np.sum(weight * t * psi(-abs(mm) / t)) for mm in m])
+
+
+def solve_side(kind, x, q, p, gamma, b0, accuracy):
+    """One sweep (sweep.UPPER, LOWER or GUESS) in table units; accuracy = (unit, end, eta, kappa)."""
+    unit, end, eta, kappa = accuracy
+    far = b0 + 150 + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
+    levels = precisions(b0, q, p, gamma, unit, end, far)
+    spacing = lattices(levels, q, p, eta, kappa)
+    n = int(WIDTH / math.sqrt(levels[-1]) / spacing[-1])
+    edge = full_observation_edge(np.arange(-n, n + 1) * spacing[-1], levels[-1], np.sum(x * p), gamma)
+    start = {sweep.UPPER: 1, sweep.LOWER: 0, sweep.GUESS: 0.5}[kind] * edge
+    first, ptr, D = sweep.sweep(kind, x, q, p, gamma, levels, spacing, start, CELLS)
+    return sweep.Grid(levels, spacing, first, ptr, D)
+
+
+def stored_side(kind, x, q, p, gamma, b0, accuracy):
+    """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
+    key = store.digest("sweep 1", kind, x, q, p, gamma, b0, accuracy)
+    if key in MEMORY:
+        MEMORY.move_to_end(key)
+        return MEMORY[key]
+    folder = os.environ.get("BOOK_TABLES")
+    kept = store.load(folder, key) if folder else None
+    try:
+        grid = sweep.Grid(**kept)
+    except TypeError:
+        grid = solve_side(kind, x, q, p, gamma, b0, accuracy)
+        if folder:
+            store.save(folder, key, grid._asdict())
+    MEMORY[key] = grid
+    while sum(g.D.nbytes for g in MEMORY.values()) > REMEMBER and len(MEMORY) > 1:
+        MEMORY.popitem(last=False)
+    return grid
