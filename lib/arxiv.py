@@ -46,8 +46,8 @@ def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, s
     year, k, seed : int
         Year of first submission, number of topics, and the seed of topics and samples.
     articles : int or None
-        Size of the items' finite support, a random sample; each user's ratings become sums.  None keeps
-        every paper as an item, and the ratings in time order.
+        Size of the items' finite support, a random sample (all where there are fewer); each user's ratings
+        become sums.  None keeps every paper as an item, and the ratings in time order.
     ratio : int or None
         None: the log tells what was seen and not clicked.  Else only its clicks are used, and `ratio`
         papers that a user has not clicked are sampled for each one clicked; without times then.
@@ -79,7 +79,7 @@ def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, s
     notes |= counts | {"columns_ignored": ignored, "papers_without_words": int((place < 0).sum())}
     full = Dataset(f"{snapshot}, {clicks}", documents.labels(words), items, probs, names, kept, None, RIDGE,
                    words, notes)
-    return full if articles is None else thin(full, articles, seed)
+    return full if articles is None else thin(full, min(articles, len(items)), seed)
 
 
 def papers(snapshot, year=2014, skip_damaged=False):
@@ -155,11 +155,14 @@ def topics_of(texts, k, seed):
 def with_unread(columns, readable, ratio, seed):
     """Rating columns with each user's clicks as ones and a sample of the other papers as zeros."""
     user, item, clicked, _ = columns
+    hits = np.unique(np.stack([user, item])[:, (clicked == 1) & (item >= 0)], axis=1)     # sorted by user
+    fans, first = np.unique(hits[0], return_index=True)
     users, items, values = [], [], []
-    for u in np.unique(user):
-        library = np.unique(item[(user == u) & (clicked == 1) & (item >= 0)])
+    for u, library in zip(fans, np.split(hits[1], first[1:])):
         zeros = documents.unread(library, readable, ratio, seed, int(u))
         items += [library, zeros]
         values += [np.ones(len(library)), np.zeros(len(zeros))]
         users.append(np.full(len(library) + len(zeros), u))
+    if not users:
+        raise ValueError("no user clicked on one of these papers")
     return np.concatenate(users), np.concatenate(items), np.concatenate(values), None

@@ -87,6 +87,26 @@ def posteriors(sums, mu, Sigma, noise_var):
     return mu + np.einsum("uij,uj->ui", covs, gap) / noise_var, covs
 
 
+def theta_draws(dataset, prior, users, seed=0):
+    """(v, k) one draw of theta for each of `users` from its posterior given the user's own ratings.
+
+    Least squares coefficients spread more than the users' theta do, posterior means less; such draws, under
+    the empirical-Bayes prior, as much.
+
+    Examples
+    --------
+    >>> from lib import datasets
+    >>> data = datasets.movielens()
+    >>> fit = prior(data, method="empirical_bayes")
+    >>> theta_draws(data, fit, fit.held_out).shape
+    (104, 6)
+    """
+    means, covs = posteriors(user_sums(dataset, users, prior.noise), prior.mu, prior.Sigma, prior.noise_sd**2)
+    values, vectors = np.linalg.eigh(covs)
+    normal = np.random.default_rng(seed).standard_normal(means.shape)
+    return means + np.einsum("uij,uj->ui", vectors, np.sqrt(np.clip(values, 0, None)) * normal)
+
+
 def empirical_bayes(sums, iterations=2000, tolerance=1e-6):
     """Maximum-likelihood (mu, Sigma, noise_var, steps) of the random-coefficient model, by EM.
 

@@ -325,7 +325,8 @@ def test_every_paper_keeps_the_order_of_the_clicks(tmp_path):
     paths = tmp_path / "snapshot.json", tmp_path / "clicks.csv"
     full = datasets.arxiv(*paths, k=3, articles=None)
     assert full.sums is None and all((np.diff(time) > 0).all() for _, _, time in datasets.histories(full, range(5)))
-    few = datasets.arxiv(*paths, k=3, articles=50)
+    few = datasets.arxiv(*paths, k=3)
+    assert few.ratings is None and len(few.items) == len(full.items) == 300        # fewer papers than the support
     np.testing.assert_allclose(datasets.prior(few, holdout=0).mu, datasets.prior(full, holdout=0).mu)
 
 
@@ -337,6 +338,16 @@ def test_a_log_of_clicks_alone_needs_a_ratio(tmp_path):
     data = datasets.arxiv(*paths, k=3, articles=None, ratio=2)
     for item, value, time in datasets.histories(data, range(6)):
         assert time is None and len(value) == 3 * value.sum()
+
+
+def test_clicks_are_sampled_for_each_user():
+    user, item, clicked = np.array([2, 0, 2, 2, 0, 1, 1]), np.array([3, 1, 3, 5, 2, -1, 4]), np.array([1, 1, 1, 1, 0, 1, 0])
+    found = arxiv.with_unread((user, item, clicked, None), np.ones(9, dtype=bool), 2, 0)
+    rows = list(zip(*(column.tolist() for column in found[:3])))
+    assert sorted(row for row in rows if row[2]) == [(0, 1, 1), (2, 3, 1), (2, 5, 1)] and found[3] is None
+    assert [sum(u == v and not y for u, _, y in rows) for v in range(3)] == [2, 0, 4] and len(set(rows)) == 9
+    with pytest.raises(ValueError, match="no user clicked on one of these papers"):
+        arxiv.with_unread((user, item, 0 * clicked, None), np.ones(9, dtype=bool), 2, 0)
 
 
 @pytest.mark.parametrize("row, message", [

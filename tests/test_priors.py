@@ -154,6 +154,19 @@ def test_posterior_means_against_the_dense_formula():
         np.testing.assert_allclose(covs[u], S - gain @ x @ S, atol=1e-9)
 
 
+def test_draws_spread_as_theta_does():
+    data, thetas = simulated(4000, seed=13)
+    truth = priors.Prior(MU, SIGMA, .7, "features", *[np.empty((0, 3))] * 2, *[np.arange(0)] * 2, {})
+    users = np.arange(4000)
+    draws = priors.theta_draws(data, truth, users)
+    np.testing.assert_allclose(np.cov(draws.T), SIGMA, atol=.06)               # five standard errors
+    means, covs = priors.posteriors(priors.user_sums(data, users, "features"), MU, SIGMA, .49)
+    assert np.trace(np.cov(means.T)) < .9 * np.trace(SIGMA)
+    np.testing.assert_allclose(np.cov((draws - means).T), covs.mean(axis=0), atol=.04)
+    np.testing.assert_array_equal(draws, priors.theta_draws(data, truth, users))
+    assert (draws != priors.theta_draws(data, truth, users, seed=1)).any()
+
+
 # Users that a regression cannot use
 
 def with_poor_users():
