@@ -64,15 +64,15 @@ def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, s
         A wrong line, with file and line; no such paper; a log of clicks alone and no ratio.
     """
     texts, notes = papers(snapshot, year, skip_damaged)
-    rows, words = topics_of(list(texts.values()), k, seed)
     code = {name: i for i, name in enumerate(texts)}
     users, columns, ignored = own.read_ratings(clicks, code, "clicked", (0, 1), strict=False)
     if not np.isin(columns[2], (0, 1)).all():
         raise ValueError(f"{clicks}: column clicked holds {columns[2][~np.isin(columns[2], (0, 1))][0]}, not 0 or 1")
+    if ratio is None and columns[2].all():
+        raise ValueError(f"{clicks}: every line is a click; give `ratio` to sample papers that were not clicked")
+    rows, words = topics_of(list(texts.values()), k, seed)
     if ratio is not None:
         columns = with_unread(columns, rows.any(axis=1), ratio, seed)
-    elif columns[2].all():
-        raise ValueError(f"{clicks}: every line is a click; give `ratio` to sample papers that were not clicked")
     items, probs, place = distinct(rows / documents.STEPS)
     names = np.array(list(users), dtype=object)
     kept, counts = assemble(*columns, place, names, list(texts))

@@ -326,7 +326,7 @@ def test_every_paper_keeps_the_order_of_the_clicks(tmp_path):
     full = datasets.arxiv(*paths, k=3, articles=None)
     assert full.sums is None and all((np.diff(time) > 0).all() for _, _, time in datasets.histories(full, range(5)))
     few = datasets.arxiv(*paths, k=3)
-    assert few.ratings is None and len(few.items) == len(full.items) == 300        # fewer papers than the support
+    assert few.ratings is None and len(few.items) == len(full.items) <= 300        # fewer papers than the support
     np.testing.assert_allclose(datasets.prior(few, holdout=0).mu, datasets.prior(full, holdout=0).mu)
 
 
