@@ -362,7 +362,7 @@ def test_wrong_clicks(tmp_path, row, message):
 
 def test_too_few_papers_for_topics(tmp_path):
     path = write_lines(tmp_path / "snapshot.json", [paper("x", text="one two three")])
-    (tmp_path / "clicks.csv").write_text("user,paper,clicked\nu,x,1\n")
+    (tmp_path / "clicks.csv").write_text("user,paper,clicked\nu,x,0\n")
     with pytest.raises(ValueError, match="1 papers are too few or too alike to learn topics from"):
         datasets.arxiv(path, tmp_path / "clicks.csv")
 
