@@ -67,12 +67,12 @@ def yelp(folder, categories=BUSINESSES, skip_damaged=False):
         user = np.fromiter(map(users.__getitem__, ids), np.int32, len(ids))
         item = np.fromiter(map(code.get, items, repeat(-1)), np.int32, len(items))
         parts.append((user, item, stars, times))
-    if not parts:
+    if not users:
         raise ValueError(f"{folder}: the review file holds no review")
     columns = tuple(map(np.concatenate, zip(*parts)))
     del parts
     return by_category("Yelp Open Dataset", labels, categories, notes, columns,
-                            np.array(list(users), dtype=object), list(code))
+                       np.array(list(users), dtype=object), list(code))
 
 
 def _find(folder, kind):

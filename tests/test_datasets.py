@@ -177,9 +177,12 @@ def test_yelp_files_that_are_not_there(tmp_path, files, message):
         datasets.yelp(tmp_path, ["Food"])
 
 
-def test_no_reviews(tmp_path):
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_no_reviews(tmp_path, content):
+    folder = yelp_folder(tmp_path, [business("a", "Food")], [])
+    (folder / "review.json").write_bytes(content)
     with pytest.raises(ValueError, match="holds no review"):
-        datasets.yelp(yelp_folder(tmp_path, [business("a", "Food")], []), ["Food"])
+        datasets.yelp(folder, ["Food"])
 
 
 # A stream of your own
