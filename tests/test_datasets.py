@@ -73,6 +73,17 @@ def test_movielens_categories():
             datasets.movielens(wrong)
 
 
+def test_movielens_as_a_stream_of_your_own(tmp_path):
+    data, own_data = datasets.movielens(), datasets.ratings(*datasets.write_movielens(tmp_path), scale=(.5, 5))
+    np.testing.assert_array_equal(own_data.items, data.items)
+    np.testing.assert_array_equal(own_data.ratings.item, data.ratings.item)
+    np.testing.assert_array_equal(own_data.ratings.time, data.ratings.time)
+    assert own_data.users.tolist() == data.users.tolist() and own_data.features == data.features
+    np.testing.assert_array_equal(datasets.prior(own_data).Sigma, datasets.prior(data).Sigma)
+    few = datasets.ratings(*datasets.write_movielens(tmp_path, users=9))
+    assert few.users.tolist() == list("123456789")
+
+
 # Yelp
 
 def test_category_layouts(tmp_path):
