@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import lookup, sweep
-from lib.grids import CELLS, stored_side
+from lib.grids import CELLS, stored_side, thin
 from lib.laws import WIDTH
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
 SLACK = 1e-10           # relative widening of every bracket, for rounding errors (chapter "The dynamic program")
+GUESS_ATOMS = 32        # the best value is computed for at most as many magnitudes
 TINY = 1e-12            # discounts below it are solved as if they were it
 
 
@@ -98,14 +99,23 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     b0 = (noise_sd / scale) ** 2 / var_max
     if not 1e-14 < b0 < 1e14:
         raise ValueError(f"noise_sd^2 / var_max is {b0} times the largest information: only 1e-14 to 1e14 can be solved")
-    kinds = (sweep.UPPER, sweep.LOWER, sweep.GUESS) if certify else (sweep.GUESS,)
-    x, q, eta = x / scale, q / scale**2, 2.5 * math.sqrt(tol)
-    fine = 0.0 if not between and q.min() == q.max() else 0.2 if q.min() == q.max() else 1.7 * tol
-    sides = {kind: stored_side(kind, x, q, p, max(gamma, TINY), b0, (fine, 0.1 * tol, min(eta, 0.1), max(0.38 / math.sqrt(tol), 2.0))
-                               if kind != sweep.GUESS else (0.2 if fine else 0.0, 1e-5, min(eta, 0.05), 3.0))
-             for kind in kinds}
-    return Table(x, q, p, gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma),
-                 sides.get(sweep.UPPER), sides.get(sweep.LOWER), sides[sweep.GUESS])
+    x, q, gamma_ = x / scale, q / scale**2, max(gamma, TINY)
+    slope, coarse = np.sum(x * p) / (1 - gamma), thin(x, q, p, GUESS_ATOMS)
+    guess = stored_side(sweep.GUESS, *coarse, gamma_, b0, accuracy(sweep.GUESS, q, tol, between))
+    if not certify:
+        return Table(*coarse, gamma, noise_sd, var_max, scale, slope, None, None, guess)
+    upper, lower = (stored_side(kind, x, q, p, gamma_, b0, accuracy(kind, q, tol, between))
+                    for kind in (sweep.UPPER, sweep.LOWER))
+    return Table(x, q, p, gamma, noise_sd, var_max, scale, slope, upper, lower, guess)
+
+
+def accuracy(kind, q, tol, between):
+    """(unit, end, eta, kappa) of `grids.solve_side` that give a relative width of about tol at the first level."""
+    lattice = q.min() == q.max()
+    unit = 0.0 if lattice and not between else 0.1 if kind == sweep.GUESS else 0.2 if lattice else 1.7 * tol
+    if kind == sweep.GUESS:
+        return unit, 1e-5, min(2.5 * math.sqrt(tol), 0.05), 4.0
+    return unit, 0.1 * tol, min(2.5 * math.sqrt(tol), 0.1), max(0.38 / math.sqrt(tol), 2.0)
 
 
 def table_units(table, net_mean, var):
