@@ -11,7 +11,7 @@ LAYERS = (                              # from the bottom; modules side by side 
     "lookup grids posterior priors yelp arxiv citeulike",
     "dp datasets predict",
     "policies bound optimum",
-    "simulate dual",
+    "simulate dual exact",
     "experiments",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
