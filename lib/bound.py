@@ -211,13 +211,13 @@ def revealed_sd(items, Sigma, variances, index):
         for n in range(index.shape[1]):
             i = index[r, n]
             prior = now = 0.0
+            gain[:] = 0.0
             for a in range(k):
-                gain[a] = 0.0
                 if items[i, a] != 0.0:
                     for c in range(k):
                         prior += items[i, a] * Sigma[a, c] * items[i, c]
-                for c in range(k):
-                    gain[a] += S[a, c] * items[i, c]
+                        gain[c] += items[i, a] * S[a, c]
+            for a in range(k):
                 now += items[i, a] * gain[a]
             out[r, n] = math.sqrt(max(prior - now, 0.0))
             if now + variances[i] > 0:
