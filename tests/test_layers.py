@@ -7,10 +7,10 @@ import tree
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
-    "kernels lattice sweep documents own",
+    "kernels charges lattice sweep documents own",
     "lookup grids posterior priors yelp arxiv citeulike",
     "dp datasets predict",
-    "policies bound optimum",
+    "policies bound optimum losses",
     "simulate dual exact",
     "experiments",
 )
