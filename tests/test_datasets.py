@@ -296,6 +296,14 @@ def test_assemble_against_plain_loops(rows, place):
     assert notes["ratings_without_feature"] == len(best) - sum(map(len, expected))
 
 
+@pytest.mark.parametrize("step", [1, 2**40, 2**59])
+def test_time_order_for_any_span_of_times(step):
+    rng = np.random.default_rng(0)
+    user, time = rng.integers(0, 9, 300).astype(np.int32), (rng.integers(-3, 4, 300) * step)
+    expected = sorted(range(300), key=lambda i: (user[i], time[i], i))
+    assert records.time_order(user, time).tolist() == expected
+
+
 def test_without_times_the_order_of_the_file_is_kept():
     ratings, _ = records.assemble(np.array([1, 0, 1]), np.array([2, 0, 1]), np.array([5., 4., 3.]), None,
                                   np.arange(3), ["a", "b"], ["x", "y", "z"])
