@@ -13,6 +13,7 @@ from lib import documents, own, readers
 from lib.records import Dataset, assemble, distinct, thin
 
 RIDGE = 1.0
+ALIASES = {"user": "user_id", "paper": "item_id"}
 TEX = re.compile(r"\$[^$]*\$|\\[a-zA-Z]+")
 
 
@@ -33,7 +34,7 @@ class Paper(msgspec.Struct, gc=False):
 
 
 def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, skip_damaged=False):
-    """cond-mat papers first submitted in `year` as topics, and users' clicks on them (paper, section 6.2).
+    """cond-mat papers first submitted in `year` as topics, and users' clicks on them (paper, section 4.2).
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, s
     """
     texts, notes = papers(snapshot, year, skip_damaged)
     code = {name: i for i, name in enumerate(texts)}
-    users, columns, ignored = own.read_ratings(clicks, code, "clicked", (0, 1), strict=False)
+    users, columns, ignored = own.read_ratings(clicks, code, "clicked", (0, 1), strict=False, aliases=ALIASES)
     if not np.isin(columns[2], (0, 1)).all():
         raise ValueError(f"{clicks}: column clicked holds {columns[2][~np.isin(columns[2], (0, 1))][0]}, not 0 or 1")
     if ratio is None and columns[2].all():

@@ -4,8 +4,6 @@ import numpy as np
 from lib import readers
 from lib.records import Dataset, assemble, distinct
 
-ALIASES = {"user": "user_id", "item": "item_id", "paper": "item_id"}
-
 
 def ratings(items_csv, ratings_csv, scale=None):
     """Your own stream: a table of items with their features, and a table of users' ratings.
@@ -47,7 +45,7 @@ def ratings(items_csv, ratings_csv, scale=None):
 
 def read_items(path):
     """Feature names, the vectors (m, k), and each item id's position in them."""
-    features, rows = readers.read_csv(path, ("item_id",), aliases=ALIASES)
+    features, rows = readers.read_csv(path, ("item_id",))
     if not features:
         raise ValueError(f"{path}: no feature column beside item_id")
     vectors, lines = {}, {}
@@ -66,13 +64,14 @@ def read_items(path):
     return tuple(features), np.array(list(vectors.values())), {name: i for i, name in enumerate(vectors)}
 
 
-def read_ratings(path, rows_of, column, scale=None, strict=True):
+def read_ratings(path, rows_of, column, scale=None, strict=True, aliases=None):
     """Users' codes, the columns (user, item, value, time or None), and the names of the columns ignored.
 
-    `rows_of` maps item ids to codes; another id is an error when `strict`, else its code is -1.
+    `rows_of` maps item ids to codes; another id is an error when `strict`, else its code is -1.  `aliases`
+    are other names of columns (see `read_csv`).
     """
     low, high = (-np.inf, np.inf) if scale is None else scale
-    ignored, rows = readers.read_csv(path, ("user_id", "item_id", column), ("time",), ALIASES)
+    ignored, rows = readers.read_csv(path, ("user_id", "item_id", column), ("time",), aliases)
     users, found = {}, []
     for line, cells in rows:
         where = f"{path}, line {line}, column "

@@ -35,8 +35,8 @@ class Dataset(NamedTuple):
 
     source: str                  # where it comes from
     features: tuple              # (k,) names
-    items: np.ndarray            # (n, k) distinct feature vectors, each summing to 1
-    probs: np.ndarray            # (n,) how often each is met
+    items: np.ndarray            # (n, k) distinct feature vectors, none of them zero
+    probs: np.ndarray            # (n,) the share of the catalogue that each stands for
     users: np.ndarray            # (u,) their ids, text
     ratings: Ratings | None      # the ratings in time order
     sums: Sums | None            # unweighted sums, only where ratings is None
@@ -75,7 +75,7 @@ def code_table():
 
 
 def shares(flags):
-    """`flags` (m, k) of zeros and ones with each non-zero row divided by its sum (paper, section 6.1)."""
+    """`flags` (m, k) of zeros and ones with each non-zero row divided by its sum (paper, section 4.1)."""
     total = flags.sum(axis=1, keepdims=True)
     return flags / np.where(total > 0, total, 1)
 
