@@ -1,0 +1,319 @@
+"""Every picture of the book, from arrays and labels; this module imports nothing of lib.
+
+One colour and one marker belong to a policy in the whole book, and the upper bound is always the same dashed black
+line.  Figures have a white card of their own, so that they read the same in a light and in a dark page, and no
+titles: captions carry them.
+"""
+from functools import wraps
+from typing import NamedTuple
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.patches import Ellipse
+import numpy as np
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (      # Okabe and Ito (2008)
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+GREY = "#7A7A7A"
+MARKS = {"DTD-DP": (BLUE, "o"), "DTD-UCB": (RED, "s"), "UCB": (ORANGE, "^"), "Thompson sampling": (GREEN, "D"),
+         "Exploitation": (PINK, "v"), "Knowledge gradient": (SKY, "P"), "DTD-DP, noise of the model": (BLUE, "*")}
+OTHERS = ((GREY, "X"), (SKY, "h"), (GREEN, "<"), (PINK, ">"), (ORANGE, "p"))
+BOUND = {"color": BLACK, "linestyle": (0, (5, 2)), "linewidth": 1.8, "zorder": 3}
+STYLE = {
+    "figure.facecolor": "white", "axes.facecolor": "white", "savefig.facecolor": "white", "figure.dpi": 150,
+    "font.size": 10, "axes.labelsize": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.color": "#E5E5E5", "grid.linewidth": .7, "axes.axisbelow": True, "lines.linewidth": 1.6,
+    "lines.markersize": 5, "legend.frameon": False, "xtick.labelsize": 9, "ytick.labelsize": 9, "svg.hashsalt": "book"}
+MAP = "cividis"                                             # the same to every kind of colour vision
+
+
+class Panel(NamedTuple):
+    """One set of axes of a picture over the forwarding cost."""
+
+    costs: np.ndarray           # (n,)
+    curves: dict                # policy: (values, lower ends, upper ends), (n,) each
+    bound: object = None        # (n,) upper bound, or a pair of a label and (n,)
+    label: str = ""             # what tells this panel from the others
+
+
+def mark(name, position=0):
+    """(colour, marker) of a policy: its own in the whole book, or the next of the others."""
+    return MARKS.get(name, OTHERS[position % len(OTHERS)])
+
+
+def styled(draw):
+    """`draw` under the book's style sheet."""
+    @wraps(draw)
+    def drawn(*arguments, **options):
+        with mpl.rc_context(STYLE):
+            return draw(*arguments, **options)
+    return drawn
+
+
+def canvas(columns=1, rows=1, width=7.0, height=4.0, **options):
+    """A figure that only its caller knows (pyplot would show an open one twice), and its axes, (rows, columns)."""
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False, **options)
+    plt.close(figure)
+    return figure, axes
+
+
+def spread(heights, gap):
+    """`heights` moved apart as little as needed for neighbours to be `gap` apart, their order kept."""
+    order = np.argsort(heights, kind="stable")
+    target = np.asarray(heights, float)[order] - gap * np.arange(len(order))
+    blocks = []                                             # pool adjacent violators
+    for value in target:
+        blocks.append([value, 1])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            value, count = blocks.pop()
+            blocks[-1] = [(blocks[-1][0] * blocks[-1][1] + value * count) / (blocks[-1][1] + count), blocks[-1][1] + count]
+    placed = np.empty(len(order))
+    placed[order] = np.repeat([b[0] for b in blocks], [b[1] for b in blocks]) + gap * np.arange(len(order))
+    return placed
+
+
+def label_ends(axes, ends, gap=.062):
+    """Names at the right ends of lines: `ends` holds (x, y, name, colour); thin leaders where they had to move."""
+    low, high = axes.get_ylim()
+    scale = axes.transData + axes.transAxes.inverted()
+    y = np.array([scale.transform((x, y))[1] for x, y, *_ in ends])
+    axes.set_ylim(low, high)
+    for (x, value, name, colour), at in zip(ends, spread(y, gap)):
+        axes.annotate(name, (x, value), (1.04, at), xycoords="data", textcoords="axes fraction", color=colour, va="center",
+                      fontsize=9, annotation_clip=False, arrowprops={"arrowstyle": "-", "color": colour, "lw": .6, "shrinkB": 2,
+                                                                             "relpos": (0, .5)})
+
+
+def over_cost(panels, ylabel, replications):
+    """Policies over the cost, one set of axes a panel; bands are 95 % intervals."""
+    panels = [panels] if isinstance(panels, Panel) else list(panels)
+    figure, grid = canvas(len(panels), width=7 if len(panels) == 1 else 9.5, sharey=True)
+    for n, (axes, panel) in enumerate(zip(grid[0], panels)):
+        ends = []
+        if panel.bound is not None:
+            name, values = panel.bound if isinstance(panel.bound, tuple) else ("upper bound", panel.bound)
+            axes.plot(panel.costs, values, **BOUND)
+            ends.append((panel.costs[-1], values[-1], name, BLACK))
+        for position, (name, (value, low, high)) in enumerate(panel.curves.items()):
+            colour, marker = mark(name, position)
+            axes.fill_between(panel.costs, low, high, color=colour, alpha=.18, linewidth=0)
+            axes.plot(panel.costs, value, color=colour, marker=marker, markersize=4)
+            ends.append((panel.costs[-1], value[-1], name, colour))
+        axes.set_xlabel("forwarding cost")
+        note = f"bands: 95 % intervals, {replications:,} users"
+        axes.annotate(f"{panel.label}\n{note}" if panel.label else note, (.98, .98), xycoords="axes fraction", ha="right",
+                      va="top", fontsize=8, color="#444444")
+        if n == len(panels) - 1:
+            label_ends(axes, ends)
+    grid[0, 0].set_ylabel(ylabel)
+    return figure
+
+
+@styled
+def reward_over_cost(panels, replications):
+    """Total discounted reward over the forwarding cost.
+
+    Parameters
+    ----------
+    panels : Panel or sequence of Panel
+    replications : int
+        Users behind each point.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return over_cost(panels, "total discounted reward", replications)
+
+
+@styled
+def gap_over_cost(panels, replications):
+    """Upper bound minus reward over the forwarding cost; arguments as `reward_over_cost`."""
+    figure = over_cost(panels, "optimality gap (bound $-$ reward)", replications)
+    for axes in figure.axes:
+        axes.axhline(0, color=BLACK, linewidth=.8)
+    return figure
+
+
+@styled
+def bounds_over_cost(costs, bounds, values=None):
+    """Upper bounds over the cost, each (n,) or a pair (lower, upper) of its bracket, and the policies below them."""
+    figure, ((axes,),) = canvas()
+    ends = []
+    for position, (name, bound) in enumerate(bounds.items()):
+        low, high = bound if isinstance(bound, tuple) else (bound, bound)
+        colour = (BLACK, GREY, SKY, PINK, ORANGE)[position % 5]
+        style = BOUND if position == 0 else {"color": colour, "linestyle": ((0, (1, 1)), "-.", (0, (3, 1, 1, 1)), ":")[position % 4]}
+        axes.fill_between(costs, low, high, color=colour, alpha=.25, linewidth=0)
+        axes.plot(costs, high, **style)
+        ends.append((costs[-1], high[-1], name, colour))
+    for position, (name, value) in enumerate((values or {}).items()):
+        colour, marker = mark(name, position)
+        axes.plot(costs, value, color=colour, marker=marker, markersize=4)
+        ends.append((costs[-1], value[-1], name, colour))
+    axes.set(xlabel="forwarding cost", ylabel="total discounted reward")
+    label_ends(axes, ends)
+    return figure
+
+
+def surface(net_mean, sd, values, label):
+    """Filled contours over net mean (n,) and standard deviation (m,) of the belief, values (m, n)."""
+    figure, ((axes,),) = canvas()
+    colours = axes.contourf(net_mean, sd, values, 24, cmap=MAP)
+    axes.clabel(axes.contour(net_mean, sd, values, 8, colors="white", linewidths=.6), fontsize=7, fmt="%.3g")
+    figure.colorbar(colours, label=label)
+    axes.set(xlabel="mean $-$ cost", ylabel="standard deviation of the belief")
+    axes.grid(False)
+    return figure
+
+
+@styled
+def value_surface(net_mean, sd, value, boundary=None):
+    """Value of the single-feature problem, (m, n), and where forwarding begins, boundary (m,) net means."""
+    figure = surface(net_mean, sd, value, "value")
+    if boundary is not None:
+        axes = figure.axes[0]
+        axes.plot(boundary, sd, color=RED, linewidth=2)
+        for name, at, side in (("forward", .97, "right"), ("discard", .03, "left")):
+            axes.annotate(name, (at, .5), xycoords="axes fraction", ha=side, color="white", weight="bold")
+    return figure
+
+
+@styled
+def benefit_map(net_mean, sd, benefit):
+    """Exploration benefit over net mean (n,) and standard deviation (m,) of the belief, (m, n)."""
+    return surface(net_mean, sd, benefit, "exploration benefit")
+
+
+@styled
+def forwarding_boundary(sd, boundaries, ylabel="break-even mean $-$ cost"):
+    """Lowest net mean at which an item is forwarded, over the standard deviation of the belief; {name: (n,)}."""
+    figure, ((axes,),) = canvas()
+    for position, (name, line) in enumerate(boundaries.items()):
+        colour = (BLUE, RED, ORANGE, GREEN, PINK, SKY)[position % 6]
+        axes.plot(sd, line, color=colour)
+        at = len(sd) - 1
+        axes.annotate(name, (sd[at], line[at]), (6, 0), textcoords="offset points", color=colour, va="center", fontsize=9)
+    axes.axhline(0, color=BLACK, linewidth=.8)
+    axes.set(xlabel="standard deviation of the belief", ylabel=ylabel)
+    return figure
+
+
+@styled
+def belief_ellipses(beliefs, theta=None, items=()):
+    """Beliefs on two features: a list of (label, mu (2,), Sigma (2, 2)), 95 % ellipses darkening with time.
+
+    `theta` (2,) is the truth, `items` (m, 2) are drawn as arrows of the directions in which feedback informs.
+    """
+    figure, ((axes,),) = canvas(width=5.5, height=5)
+    for step, (label, mu, Sigma) in enumerate(beliefs):
+        colour = mpl.colormaps["viridis_r"](.25 + .75 * step / max(len(beliefs) - 1, 1))
+        lengths, directions = np.linalg.eigh(Sigma)
+        width, height = 2 * np.sqrt(5.991 * np.maximum(lengths, 0))          # 95 % of chi-squared, 2 degrees of freedom
+        angle = np.degrees(np.arctan2(directions[1, 0], directions[0, 0]))
+        axes.add_patch(Ellipse(mu, width, height, angle=angle, fill=False, edgecolor=colour, linewidth=2))
+        axes.plot(*mu, "o", color=colour)
+        axes.annotate(label, mu, (6, 6), textcoords="offset points", color=colour, fontsize=9)
+    for x in items:
+        axes.annotate("", beliefs[0][1] + np.asarray(x), beliefs[0][1], arrowprops={"arrowstyle": "->", "color": GREY})
+    if theta is not None:
+        axes.plot(*theta, "*", color=RED, markersize=13)
+        axes.annotate(r"$\theta$", theta, (7, -10), textcoords="offset points", color=RED)
+    axes.set(xlabel=r"$\theta_1$", ylabel=r"$\theta_2$", aspect="equal")
+    axes.autoscale_view()
+    return figure
+
+
+@styled
+def forwarding_map(rates, types):
+    """Share of items forwarded, by type and time: {policy: (types, times)}, one set of axes a policy."""
+    figure, grid = canvas(len(rates), width=9.5, height=.9 + .45 * len(types), sharey=True)
+    for axes, (name, rate) in zip(grid[0], rates.items()):
+        image = axes.imshow(rate, aspect="auto", cmap=MAP, vmin=0, vmax=1, interpolation="nearest",
+                            extent=(.5, rate.shape[1] + .5, len(types) - .5, -.5))
+        axes.annotate(name, (0, 1.03), xycoords="axes fraction", color=mark(name)[0], fontsize=9, weight="bold")
+        axes.set_xlabel("item number")
+        axes.grid(False)
+    grid[0, 0].set_yticks(range(len(types)), types)
+    figure.colorbar(image, ax=grid, label="share forwarded", aspect=12)
+    return figure
+
+
+@styled
+def prior_picture(features, mu, Sigma, thetas):
+    """A prior: mean and spread of each feature over the users' coefficients (u, k), and its correlations."""
+    figure, ((left, right),) = canvas(2, width=9.5, height=3.8, gridspec_kw={"width_ratios": (1.25, 1)})
+    sd, place = np.sqrt(np.diagonal(Sigma)), np.arange(len(features))
+    offsets = np.linspace(-.28, .28, len(thetas))
+    for j in place:
+        left.plot(thetas[:, j], j + offsets, ".", color=GREY, markersize=2, alpha=.6)
+    left.errorbar(mu, place, xerr=1.96 * sd, fmt="o", color=BLUE, capsize=3, linewidth=1.8)
+    left.set_yticks(place, features)
+    left.set(xlabel="preference: dots users, bars mean and 95 % of the prior", ylim=(len(features) - .5, -.5))
+    correlation = Sigma / np.outer(sd, sd)
+    image = right.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1)
+    for i, j in np.ndindex(correlation.shape):
+        right.text(j, i, f"{correlation[i, j]:.2f}".replace("0.", "."), ha="center", va="center", fontsize=7,
+                   color="white" if abs(correlation[i, j]) > .6 else "black")
+    right.set_xticks(place, features, rotation=40, ha="right")
+    right.set_yticks([])
+    right.grid(False)
+    figure.colorbar(image, label="correlation")
+    return figure
+
+
+@styled
+def calibration(predicted, observed, low, high, unit="rating"):
+    """Observed means with 95 % intervals over predicted ones, (n,) each; the diagonal is perfect."""
+    figure, ((axes,),) = canvas(width=5, height=4.6)
+    ends = [min(predicted.min(), observed.min()), max(predicted.max(), observed.max())]
+    axes.plot(ends, ends, color=BLACK, linewidth=.8)
+    axes.errorbar(predicted, observed, yerr=(observed - low, high - observed), fmt="o", color=BLUE, capsize=2)
+    axes.set(xlabel=f"predicted {unit}", ylabel=f"observed {unit} (95 % intervals)", aspect="equal")
+    return figure
+
+
+@styled
+def width_against_work(series, xlabel="seconds", ylabel="relative width of the bracket"):
+    """Lines on logarithmic axes, {name: (x (n,), y (n,))}, each with its least-squares slope beside it."""
+    figure, ((axes,),) = canvas()
+    for position, (name, (x, y)) in enumerate(series.items()):
+        colour = (BLUE, RED, GREEN, ORANGE, PINK, SKY, BLACK)[position % 7]
+        slope = np.polyfit(np.log(x), np.log(y), 1)[0]
+        axes.loglog(x, y, color=colour, marker="osD^vPX"[position % 7])
+        axes.annotate(f"{name}, slope {slope:.2f}", (x[-1], y[-1]), (6, 0), textcoords="offset points", color=colour,
+                      va="center", fontsize=9, annotation_clip=False)
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    return figure
+
+
+@styled
+def ledger_bars(claims, values, low, high, verdicts, xlabel="ours"):
+    """One bar a claim, (n,) values with 95 % intervals, coloured and worded by verdict."""
+    names = sorted(set(verdicts))
+    colours = dict(zip(names, (BLUE, ORANGE, RED, GREY, GREEN)))
+    figure, ((axes,),) = canvas(width=8, height=.8 + .42 * len(claims))
+    place = np.arange(len(claims))
+    axes.barh(place, values, color=[colours[v] for v in verdicts], alpha=.85)
+    axes.errorbar(values, place, xerr=(values - low, high - values), fmt="none", color=BLACK, capsize=2, linewidth=1)
+    for at, end, verdict in zip(place, np.maximum(high, 0), verdicts):
+        axes.annotate(verdict, (end, at), (5, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.set_yticks(place, claims)
+    axes.set(xlabel=xlabel, ylim=(len(claims) - .5, -.5))
+    axes.axvline(0, color=BLACK, linewidth=.8)
+    return figure
+
+
+@styled
+def envelopes(x, bands, xlabel="net mean m", ylabel="bound minus value"):
+    """Distances of bounds from the value over x (n,), {name: (lower (n,) below zero, upper (n,) above)}."""
+    figure, ((axes,),) = canvas()
+    for position, (name, (low, high)) in enumerate(bands.items()):
+        colour = (SKY, BLUE, ORANGE, RED, GREEN, PINK)[position % 6]
+        axes.plot(x, high, color=colour, label=name)
+        axes.plot(x, low, color=colour)
+        axes.fill_between(x, low, high, color=colour, alpha=.12, linewidth=0)
+    axes.axhline(0, color=BLACK, linewidth=.8)
+    axes.legend(title="upper above, lower below")
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    return figure
