@@ -17,7 +17,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
-from lib.kernels import interpolate
+from lib.kernels import benefit
 from lib.policies import compile_rules
 from lib.problem import noise_var
 from lib.scene import TABLE, THOMPSON
@@ -69,8 +69,7 @@ def decoupled(problem, policy, nodes=240):
     mean, var = problem.items @ problem.mu, problem.items**2 @ problem.Sigma.diagonal()
     known, total, error = {}, 0.0, 0.0
     for i, p in enumerate(problem.probs):
-        row = rules.row[0, i] if rules.kind[0] == TABLE else rules.bonus[0, i]
-        key = (mean[i], var[i], p, row)                  # items alike have one chain
+        key = (mean[i], var[i], p, rules.bonus[0, i], rules.row[0, i])       # items alike have one chain
         if key not in known:
             fine, rough = (chain(problem, rules, i, mean[i], var[i], size) for size in (nodes, nodes // 2))
             known[key] = fine, abs(fine - rough) + LEFT * abs(fine)
@@ -78,11 +77,16 @@ def decoupled(problem, policy, nodes=240):
     return Exact(float(total), float(error))
 
 
-def bonuses(rules, i, var):
-    """What is added to the mean of item i, in its standard deviations, for an array of variances."""
-    if rules.kind[0] == TABLE:
-        return np.array([interpolate(rules, rules.row[0, i], v) for v in var])
-    return np.full(len(var), rules.bonus[0, i])
+def lowest(rules, i, var):
+    """The standardised net mean from which item i is forwarded, for an array of variances."""
+    if rules.kind[0] != TABLE:
+        return np.full(len(var), -rules.bonus[0, i])
+    low, high = np.full(len(var), -FAR), np.zeros(len(var))
+    for _ in range(50):
+        z = (low + high) / 2
+        go = [a + rules.bonus[0, i] * benefit(rules, rules.row[0, i], a, v) > 0 for a, v in zip(z, var)]
+        low, high = np.where(go, low, z), np.where(go, z, high)
+    return high
 
 
 def chain(problem, rules, i, mean, var, size):
@@ -94,7 +98,7 @@ def chain(problem, rules, i, mean, var, size):
         return slope * net * (net > 0 or (net == 0 and rules.ties[0]))
     levels = 2 + int(np.ceil(np.log(LEFT) / np.log(delta))) if delta > 0 else 2
     variances = 1 / (1 / var + np.arange(levels) / noise_var(problem)[i])
-    low = np.full(levels, -FAR) if drawn else -bonuses(rules, i, variances)
+    low = np.full(levels, -FAR) if drawn else lowest(rules, i, variances)
     bend = (1 - np.cos(np.pi * np.arange(size) / (size - 1))) / 2        # denser at both ends
     nodes, weights = np.polynomial.legendre.leggauss(size // 3)
 

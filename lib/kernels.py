@@ -145,28 +145,42 @@ def learn_vectors(scene, state, i, sd, surprise):
     state.count[1] += np.uint64(1)
 
 
-@inlined
-def interpolate(rules, row, var):
-    """The tabulated bonus at `var`: linear in log variance, proportional to the sd beyond the table."""
-    last = rules.table.shape[1] - 1
-    at = max((rules.log_var[row] - np.log(var)) / rules.step, 0.0)
-    if at >= last:
-        return rules.table[row, last] * np.exp(-0.5 * rules.step * (at - last))
-    left = int(at)
-    return rules.table[row, left] + (at - left) * (rules.table[row, left + 1] - rules.table[row, left])
+@jit
+def benefit(rules, row, z, var):
+    """Exploration benefit / sd at standardised net mean z: linear in log variance and in z from the kink.
+
+    Beyond the table, with little left to learn, net means and benefits scale with var as a random walk's do.
+    """
+    step, fine, deep = rules.steps
+    last = rules.last[row]
+    at = max((rules.log_var[row] - np.log(var)) / step, 0.0)
+    stretch = np.exp(0.5 * step * max(at - last, 0.0))
+    j = min(int(min(at, float(last))), last - 1)
+    share = min(at, float(last)) - j
+    kink = (1 - share) * rules.kink[row, j] + share * rules.kink[row, j + 1]
+    u = (z * stretch - kink + deep) / fine
+    if u < 0.0:
+        return 0.0
+    i = min(int(u), rules.benefit.shape[2] - 2)
+    right = u - i
+    upper, lower = rules.benefit[row, j], rules.benefit[row, j + 1]
+    return ((1 - share) * ((1 - right) * upper[i] + right * upper[i + 1])
+            + share * ((1 - right) * lower[i] + right * lower[i + 1])) / stretch
 
 
 @inlined
 def forwards(rules, p, i, state, z, cost):
     """Does policy p forward item i?  `z` is a standard normal for Thompson sampling."""
-    kind, var = rules.kind[p], state.var[i]
+    kind, mean, sd = rules.kind[p], state.mean[i], np.sqrt(state.var[i])
     if kind == INDEX:
         bonus = rules.bonus[p, i]
     elif kind == THOMPSON:
         bonus = z
+    elif mean <= cost and sd > 0.0:
+        bonus = rules.bonus[p, i] * benefit(rules, rules.row[p, i], (mean - cost) / sd, state.var[i])
     else:
-        bonus = interpolate(rules, rules.row[p, i], var) if var > 0.0 else 0.0
-    index = state.mean[i] + bonus * np.sqrt(var)
+        bonus = 0.0
+    index = mean + bonus * sd
     return index > cost or (index == cost and rules.ties[p])
 
 

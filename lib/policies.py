@@ -7,12 +7,12 @@ sd = sqrt(x Sigma x); they differ in the bonus and in what they do at equality (
     ucb          alpha                                       forwards at equality
     thompson     a standard normal, drawn for each item
     dtd_ucb      alpha M(x), M(x) = x.E[X] / x.x
-    dtd_dp       minus the standardised net mean at which forwarding breaks even in the single-feature problem
-                 of the item's direction, a function of the precision: tabulated
+    dtd_dp       alpha E / sd, E the exploration benefit of the single-feature problem in the item's direction
 
-The table of dtd_dp runs over steps of STEP in log precision, from the prior's to what REACH/-log(gamma) items
-add.  Beyond, the break-even net mean is inversely proportional to the precision: with little left to
-learn it is that of a random walk with steps in this proportion.
+E / sd depends on the standardised net mean z = (mean - cost)/sd and on the precision noise_var/var alone, so
+one table per direction serves every cost, user and alpha.  It runs over steps of STEP in log precision, from
+the prior's to what REACH/-log(gamma) items add, and over steps of FINE in z, counted from where the
+problem's value leaves zero, because E has a kink there.  Further below than DEEP it is taken as 0.
 """
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from lib import dp
 from lib.problem import as_scalar, noise_var
 from lib.scene import INDEX, TABLE, THOMPSON, Rules
 
-STEP, REACH = 0.1, 6.0
+STEP, REACH, FINE, DEEP = 0.1, 6.0, 0.05, 3.2
 ALPHAS = np.logspace(-1, 1, 10)   # the values over which the paper tunes
 
 
@@ -142,44 +142,49 @@ def compile_rules(problem, policies):
     for policy in policies:
         if not isinstance(policy, Policy) or policy.kind not in _KINDS:
             raise ValueError(f"policies holds {policy!r}: use the functions of lib.policies")
-    bonus, tables = np.zeros((len(policies), len(problem.items))), {}
+    bonus, keys = np.zeros((len(policies), len(problem.items))), {}
     row = np.zeros(bonus.shape, int)
     for p, policy in enumerate(policies):
+        bonus[p] = policy.alpha * (mean_projection(problem) if policy.kind == "dtd_ucb" else 1)
         if policy.kind == "dtd_dp":
-            row[p] = [tables.setdefault(key, len(tables)) for key in _directions(problem, policy)]
-        elif policy.kind in ("ucb", "dtd_ucb"):
-            bonus[p] = policy.alpha * (mean_projection(problem) if policy.kind == "dtd_ucb" else 1)
-    kept = [_breakeven(*key[1:]) for key in tables] or [np.zeros(2)]
-    length = max(len(thresholds) for thresholds in kept)
-    return Rules(kind=np.array([_KINDS[policy.kind] for policy in policies]),
-                 ties=np.array([policy.kind in ("exploit", "ucb") for policy in policies]), bonus=bonus, row=row,
-                 table=-np.array([_extend(thresholds, length) for thresholds in kept]),
-                 log_var=np.array([key[0] for key in tables] or [0.0]), step=STEP)
+            row[p] = [keys.setdefault(key, len(keys)) for key in _directions(problem, policy.noise)]
+    tables = [_benefits(*key[1:]) for key in keys] or [(np.zeros(2), np.zeros((2, 2)))]
+    shape = tuple(np.max([benefit.shape for _, benefit in tables], axis=0))
+    return Rules(
+        kind=np.array([_KINDS[policy.kind] for policy in policies]),
+        ties=np.array([policy.kind in ("exploit", "ucb") for policy in policies]), bonus=bonus, row=row,
+        last=np.array([len(kink) - 1 for kink, _ in tables]), log_var=np.array([key[0] for key in keys] or [0.0]),
+        kink=np.array([np.pad(kink, (0, shape[0] - len(kink))) for kink, _ in tables]),
+        benefit=np.array([np.pad(e, [(0, n - m) for n, m in zip(shape, e.shape)]) for _, e in tables]),
+        steps=np.array([STEP, FINE, DEEP]))
 
 
-def _directions(problem, policy):
-    """For each item the key of its break-even table: (log prior variance, then the arguments of _breakeven)."""
+def _directions(problem, noise):
+    """For each item the key of its table: (log prior variance, then the arguments of _benefits)."""
     var = np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items)
-    noise = noise_var(problem) if policy.noise == "model" else np.full(len(var), problem.noise_sd**2)
-    for (x, probs), v, scale in zip(projections(problem), np.maximum(var, 0), noise):
-        prec = scale / v if v > 0 else 1.0
-        yield np.log(v) if v > 0 else 0.0, x.tobytes(), probs.tobytes(), problem.gamma, prec, policy.alpha * (v > 0)
+    noise = noise_var(problem) if noise == "model" else np.full(len(var), problem.noise_sd**2)
+    for (x, probs), v, scale in zip(projections(problem), var, noise):
+        law = (x.tobytes(), probs.tobytes(), problem.gamma)
+        yield (np.log(v), *law, scale / v) if v > 0 else (0.0, b"", b"", 0.0, 0.0)
 
 
-def _extend(thresholds, length):
-    """Thresholds continued by their tail law to `length` points."""
-    return np.append(thresholds, thresholds[-1] * np.exp(-STEP / 2 * np.arange(1, length - len(thresholds) + 1)))
-
-
-@lru_cache(maxsize=4096)
-def _breakeven(x, probs, gamma, prec, alpha):
-    """Standardised net means at which forwarding breaks even, at precisions prec exp(STEP n), noise 1."""
+@lru_cache(maxsize=1024)
+def _benefits(x, probs, gamma, prec):
+    """Where the value leaves zero, (n,), and E / sd around it, (n, m), at precisions prec exp(STEP n), noise 1."""
     x, probs = np.frombuffer(x), np.frombuffer(probs)
+    if not x.any():
+        return np.zeros(2), np.zeros((2, 2))
+    table = dp.solve(x, probs, gamma, 1.0, 1 / prec, certify=False)
     reach = REACH / -np.log(gamma) * max(x.max() ** 2, 1.0)
-    grid = prec * np.exp(STEP * np.arange(2 + int(np.log1p(reach / prec) / STEP)))
-    if alpha == 0:
-        return np.zeros(len(grid))
-    return dp.boundary(dp.solve(x, probs, gamma, 1.0, 1 / prec, certify=False), alpha, grid)
+    sd = np.exp(-STEP / 2 * np.arange(2 + int(np.log1p(reach / prec) / STEP))) / np.sqrt(prec)
+    low, high = np.full(len(sd), -8.0), np.zeros(len(sd))
+    for _ in range(16):
+        kink = (low + high) / 2
+        worth = dp.q_values(table, kink * sd, sd**2)[0] > 1e-9 * sd
+        low, high = np.where(worth, low, kink), np.where(worth, kink, high)
+    z = high[:, None] + FINE * np.arange(-round(DEEP / FINE), 2 + int(-high.min() / FINE))
+    discard, forward = dp.q_values(table, z * sd[:, None], sd[:, None] ** 2)
+    return high, np.maximum((forward - discard) / sd[:, None] - z, 0)
 
 
 _KINDS = {"exploit": INDEX, "ucb": INDEX, "thompson": THOMPSON, "dtd_ucb": INDEX, "dtd_dp": TABLE}

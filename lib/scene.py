@@ -32,11 +32,13 @@ class Rules(NamedTuple):
 
     kind: np.ndarray        # (P,) INDEX, TABLE or THOMPSON
     ties: np.ndarray        # (P,) bool
-    bonus: np.ndarray       # (P, n) of INDEX rules
-    row: np.ndarray         # (P, n) of TABLE rules: which row of `table`
-    table: np.ndarray       # (rows, points) bonus at log variances that fall by `step` from point to point
-    log_var: np.ndarray     # (rows,) the first of them
-    step: float
+    bonus: np.ndarray       # (P, n) of INDEX rules; of TABLE rules, what the benefit is multiplied by
+    row: np.ndarray         # (P, n) of TABLE rules: which row of what follows
+    last: np.ndarray        # (rows,) number of the last log variance
+    log_var: np.ndarray     # (rows,) the first of them; they fall
+    kink: np.ndarray        # (rows, log variances) standardised net mean where the problem's value leaves zero
+    benefit: np.ndarray     # (rows, log variances, z) exploration benefit / sd around it
+    steps: np.ndarray       # (3,) spacing of log variance and of z, and how far below the kink z begins
 
 
 class Stream(NamedTuple):

@@ -33,8 +33,8 @@ def mean_projection(items, probs, x):
     return sum(p * inner(x, X) / inner(x, x) for X, p in zip(items, probs))
 
 
-def wanted(kind, alpha, mean, var, cost, projection=0.0, z=0.0, threshold=0.0):
-    """Does a policy forward an item whose expected feedback is N(mean, var)?"""
+def wanted(kind, alpha, mean, var, cost, projection=0.0, z=0.0, benefit=0.0):
+    """Does a policy forward an item whose expected feedback is N(mean, var)?  `benefit` is exploration's."""
     sd = math.sqrt(max(var, 0.0))
     if kind == "exploit":
         return mean >= cost
@@ -45,7 +45,7 @@ def wanted(kind, alpha, mean, var, cost, projection=0.0, z=0.0, threshold=0.0):
     if kind == "dtd_ucb":
         return mean + alpha * projection * sd > cost
     if kind == "dtd_dp":
-        return mean - cost > threshold * sd
+        return mean + alpha * benefit > cost
     raise ValueError(kind)
 
 
@@ -59,11 +59,11 @@ def pick(probs, u):
     return max(i for i, p in enumerate(probs) if p > 0)
 
 
-def episode(problem, kind, alpha, theta, uniforms, noise, thompson, threshold=None):
+def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None):
     """One user, one policy: (items, feedback, decisions, reward, realised reward).
 
-    `problem` has the fields items, probs, mu, Sigma, noise_sd, cost, gamma; `threshold(i, var)` is the
-    standardised net mean at which dtd_dp breaks even for item i.
+    `problem` has the fields items, probs, mu, Sigma, noise_sd, cost, gamma; `benefit(i, net_mean, var)` is
+    the exploration benefit that dtd_dp sees in item i.
     """
     items = [list(map(float, x)) for x in problem.items]
     probs = list(map(float, problem.probs))
@@ -76,7 +76,7 @@ def episode(problem, kind, alpha, theta, uniforms, noise, thompson, threshold=No
         y = inner(x, theta) + math.sqrt(noise_var) * noise[n]
         mean, var = inner(x, mu), inner(x, times(Sigma, x))
         forward = wanted(kind, alpha, mean, var, problem.cost, mean_projection(items, probs, x), thompson[n],
-                         threshold(i, var) if threshold else 0.0)
+                         benefit(i, mean - problem.cost, var) if benefit else 0.0)
         if forward:
             reward += problem.gamma ** (n + 1) * (inner(x, theta) - problem.cost)
             realised += problem.gamma ** (n + 1) * (y - problem.cost)

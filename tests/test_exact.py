@@ -18,7 +18,8 @@ def simulated_instance(cost, k=100):
 def small(cost=0.2):
     """Four features of unequal worth and scale, one known, an item without features, unequal probabilities."""
     items = [[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0.5, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
-    return make_problem(items, [0.3, 0.2, 0.25, 0.15, 0.1], [0.1, 0.2, 0.3, 0.4], np.diag([1, 0.3, 2, 0]), 0.7, cost, 0.9)
+    probs, mu = [0.3, 0.2, 0.25, 0.15, 0.1], [0.1, 0.2, 0.3, 0.4]
+    return make_problem(items, probs, mu, np.diag([1, 0.3, 2, 0]), 0.7, cost, 0.9)
 
 
 @pytest.mark.parametrize("cost, lower, upper", [

@@ -53,52 +53,69 @@ def test_compiled_rules_hold_each_policys_bonus_and_tie():
     assert rules.bonus[2] == pytest.approx(3 * policies.mean_projection(problem()))
 
 
-def bonus(rules, p, i, var):
-    """The tabulated bonus of policy p for item i, read by NumPy."""
-    row, at = rules.row[p, i], (rules.log_var[rules.row[p, i]] - np.log(var)) / rules.step
-    return np.interp(at, np.arange(rules.table.shape[1]), rules.table[row])
-
-
-@pytest.mark.parametrize("alpha, noise", [(1.0, "basis"), (1.0, "model"), (0.1, "basis"), (10.0, "basis")])
-def test_the_table_breaks_even_where_the_q_factors_do(alpha, noise):
-    p = problem()
-    rules = policies.compile_rules(p, [policies.exploit(), policies.dtd_dp(alpha, noise)])
+@pytest.mark.parametrize("noise", ["basis", "model"])
+def test_the_table_holds_the_programs_exploration_benefit(noise):
+    p = problem(gamma=0.95)
+    rules = policies.compile_rules(p, [policies.exploit(), policies.dtd_dp(2, noise)])
+    assert rules.bonus[1].tolist() == [2] * 5
     prior = np.einsum("ij,jk,ik->i", p.items, p.Sigma, p.items)
-    scale = p.noise_sd * np.sqrt([1, 1, 2, 1, 1] if noise == "model" else np.ones(5))
+    scale, rng = p.noise_sd * np.sqrt([1, 1, 2, 1, 1] if noise == "model" else np.ones(5)), np.random.default_rng(0)
     for i in (0, 1, 2, 4):
         x, probs = policies.projections(p)[i]
-        for var in prior[i] * np.array([1, 0.6, 0.11, 0.02]):
-            table = dp.solve(x, probs, p.gamma, scale[i], var, certify=False)
-            edge = -bonus(rules, 1, i, var) * np.sqrt(var)
-            for net, above in ((edge * 1.04 - 1e-6, False), (edge * 0.96 + 1e-6, True)):
-                discard, forward = dp.q_values(table, net, var)
-                assert (net + alpha * (forward - discard - net) > 0) == above, (i, var)
-    assert bonus(rules, 1, 3, 1.0) == 0
+        table = dp.solve(x, probs, p.gamma, scale[i], prior[i], certify=False)
+        var, z = prior[i] * np.exp(-4 * rng.random(100)), -3 * rng.random(100)
+        discard, forward = dp.q_values(table, z * np.sqrt(var), var)
+        want = (forward - discard) / np.sqrt(var) - z
+        got = [kernels.benefit(rules, rules.row[1, i], *at) for at in zip(z, var)]
+        assert got == pytest.approx(want, abs=8e-3)
+    assert kernels.benefit(rules, rules.row[1, 3], -0.1, 1.0) == 0
 
 
-def test_the_table_goes_on_as_gittins_indices_do():
+def indifference(rules, var):
+    """Standardised net mean at which item 0 breaks even under policy 0, by bisection."""
+    low, high = -8.0, 0.0
+    for _ in range(50):
+        z = (low + high) / 2
+        go = z + rules.bonus[0, 0] * kernels.benefit(rules, rules.row[0, 0], z, var) > 0
+        low, high = (low, z) if go else (z, high)
+    return high
+
+
+def test_the_table_breaks_even_at_gittins_indices():
     """Items are always 1: indices after 1 to 100 observations, from two methods that are not this project's."""
     for gamma, known in ((0.5, {1: 0.2056692302, 2: 0.1216894569, 5: 0.0561586666, 100: 0.0031895848}),
                          (0.9, {1: 0.7465837371, 5: 0.2332404420, 20: 0.0712255731, 100: 0.0155790522})):
-        p = make_problem([[1]], [1], [0], [[1]], 1, 0, gamma)
-        rules = policies.compile_rules(p, [policies.dtd_dp()])
+        rules = policies.compile_rules(make_problem([[1]], [1], [0], [[1]], 1, 0, gamma), [policies.dtd_dp()])
         for n, index in known.items():
             tolerance = 0.12 if n > policies.REACH / -np.log(gamma) else 0.01
-            assert kernels.interpolate(rules, 0, 1 / n) / np.sqrt(n) == pytest.approx(index, rel=tolerance)
+            assert -indifference(rules, 1 / n) / np.sqrt(n) == pytest.approx(index, rel=tolerance)
+
+
+def test_forwarding_need_not_be_a_threshold_in_the_mean():
+    """Where other items teach more for what they cost, a mean nearer the cost can be worth waiting with."""
+    items = np.array([[1, 0], [0.5, np.sqrt(3) / 2], [1.3, 0], [0, 1]])
+    p = make_problem(items, [0.2, 0.2, 0.2, 0.4], [0, 0], np.eye(2) * 100, 1, 0, 0.99)
+    rules = policies.compile_rules(p, [policies.dtd_dp()])
+    z = np.linspace(-1.3, 0, 400)
+    go = [a + kernels.benefit(rules, rules.row[0, 0], a, 1 / 8) > 0 for a in z]
+    x, probs = policies.projections(p)[0]
+    discard, forward = dp.q_values(dp.solve(x, probs, 0.99, 1, 100, certify=False), z / np.sqrt(8), 1 / 8)
+    clear = abs(forward - discard) > 0.004
+    assert np.array_equal(np.array(go)[clear], (forward > discard)[clear])
 
 
 def test_rows_are_shared_by_items_that_pose_the_same_problem():
     k = 20
     p = make_problem(np.eye(k), np.append(1 / 2, np.full(k - 1, 1 / 2 / (k - 1))), np.zeros(k), np.eye(k), 1, 0.2, 0.9)
     rules = policies.compile_rules(p, [policies.dtd_dp(), policies.dtd_dp(noise="model"), policies.dtd_dp(2)])
-    assert rules.table.shape[0] == 4
-    assert np.array_equal(rules.row[0], rules.row[1])
+    assert rules.benefit.shape[0] == 2
+    assert np.array_equal(rules.row[0], rules.row[1]) and np.array_equal(rules.row[0], rules.row[2])
 
 
 def test_known_directions_and_no_weight_explore_nothing():
     p = problem(Sigma=np.zeros((3, 3)))
-    assert not policies.compile_rules(p, [policies.dtd_dp()]).table.any()
-    assert not policies.compile_rules(problem(), [policies.dtd_dp(0)]).table.any()
+    assert not policies.compile_rules(p, [policies.dtd_dp()]).benefit.any()
+    assert not policies.compile_rules(problem(), [policies.dtd_dp(0)]).bonus.any()
 
 
 @pytest.mark.parametrize("call, name", [

@@ -80,16 +80,17 @@ def test_dtd_dp_decides_as_the_plain_loops_do_with_the_program_itself(name, alph
     laws, tables = policies.projections(problem), {}
     sd = np.sqrt(noise_var(problem)) if noise == "model" else np.full(len(problem.items), problem.noise_sd)
 
-    def threshold(i, var):
+    def benefit(i, net_mean, var):
         if var <= 0:
             return 0.0
         if i not in tables:
             tables[i] = dp.solve(*laws[i], problem.gamma, sd[i], var, certify=False)
-        return float(dp.boundary(tables[i], alpha, sd[i] ** 2 / min(var, tables[i].var_max)))
+        discard, forward = dp.q_values(tables[i], net_mean, min(var, tables[i].var_max))
+        return max(float(forward - discard) - net_mean, 0.0)
 
     for r in range(rows):
         u, z = streams.uniforms(4, streams.ITEMS, 0, horizon)[r], streams.normals(4, streams.NOISE, 0, horizon)[r]
-        want = naive.episode(problem, "dtd_dp", alpha, list(got.theta[r]), u, z, np.zeros(horizon), threshold)
+        want = naive.episode(problem, "dtd_dp", alpha, list(got.theta[r]), u, z, np.zeros(horizon), benefit)
         assert got.decisions[0, r].tolist() == want[2]
 
 
