@@ -7,11 +7,11 @@ import tree
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
-    "kernels charges lattice sweep documents own",
+    "kernels charges lattice sweep documents own statistics chunks",
     "lookup grids posterior priors yelp arxiv citeulike",
     "dp datasets predict",
     "policies bound optimum losses",
-    "simulate dual exact",
+    "simulate dual exact specs",
     "experiments",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}

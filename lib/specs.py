@@ -1,0 +1,105 @@
+"""What is run, as plain data: an experiment names its problem, costs, policies, users and sizes.
+
+A spec is immutable, hashable and printable, and any machine that has lib and the data builds the same problem from it.
+"""
+from functools import lru_cache
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from lib import datasets, policies, sources
+from lib.problem import make_problem
+
+GRID = (policies.exploit(), policies.thompson(), *(rule(float(alpha)) for rule in
+        (policies.ucb, policies.dtd_ucb, policies.dtd_dp) for alpha in policies.ALPHAS))
+
+
+class Spec(NamedTuple):
+    """An experiment, as plain data.  Pairs are (default, publication) sizes."""
+
+    name: str
+    problem: str                            # a key of PROBLEMS, and
+    options: tuple = ()                     # ((argument, value), ...) of that function
+    costs: tuple = ()
+    policies: tuple = GRID
+    thetas: str = "prior"                   # users: "prior", drawn from it, or "held_out", real ones in turn
+    horizon: int = 100
+    replications: tuple = (2048, 400_000)   # users on whom everything is evaluated
+    tuning: tuple = (1024, 100_000)         # other users, on whom alpha is chosen
+    sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
+    tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out
+    seed: int = 0
+    reference: str = "UCB"                  # differences are to this policy, tuned
+
+
+def size(default, publication):
+    """`publication` where the environment variable BOOK_SIZE says so, else `default`.
+
+    Raises
+    ------
+    ValueError
+        When BOOK_SIZE is neither "default" nor "publication".
+    """
+    sizes = {"default": default, "publication": publication}
+    name = os.environ.get("BOOK_SIZE", "default")
+    if name not in sizes:
+        raise ValueError(f"BOOK_SIZE is {name!r}: it must be one of {', '.join(sizes)}")
+    return sizes[name]
+
+
+def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9):
+    """The paper's simulated instance (section 6.3): item e_1 comes as often as all others together, one more.
+
+    Returns
+    -------
+    Problem (with cost 0), users' thetas (None: there are none)
+    """
+    probs = np.full(features, 1.0)
+    probs[0] = features
+    return make_problem(np.eye(features), probs / probs.sum(), np.full(features, mean), sd**2 * np.eye(features),
+                        noise_sd, 0.0, gamma), None
+
+
+def rated(dataset="movielens", gamma=0.9, **options):
+    """Items and the prior of a data set's users (paper, sections 6.1 and 6.2), and the held-out users' thetas.
+
+    `dataset` names a loader of lib.datasets that needs no argument; `options` go to `lib.datasets.prior`.
+    """
+    data = getattr(datasets, dataset)()
+    prior = datasets.prior(data, **options)
+    if prior.noise != "features" and np.ptp(np.count_nonzero(data.items, axis=1)):
+        raise ValueError(f"noise is {prior.noise!r}: the model's noise grows with the number of features")
+    return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
+
+
+def documents(ratio=1, articles=40, gamma=0.9, **options):
+    """Documents as topics and the prior of their readers (paper, section 6.2), and the held-out readers' thetas.
+
+    `ratio` and `articles` as `lib.sources.documents`; `options` go to `lib.datasets.prior`.
+    """
+    data = sources.documents(ratio, articles)
+    prior = datasets.prior(data, **options)
+    return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
+
+
+PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents}
+SPECS = {spec.name: spec for spec in (
+    Spec("simulated", "simulated",
+         costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
+    Spec("ratings", "rated", costs=tuple(np.round(np.arange(2.6, 4.81, .2), 1).tolist()), tol=1e-2),
+    Spec("ratings_held_out", "rated", costs=tuple(np.round(np.arange(2.6, 4.81, .2), 1).tolist()), tol=1e-2,
+         thetas="held_out"))}
+
+
+@lru_cache(maxsize=8)
+def build(spec):
+    """The (Problem, thetas) of a spec; thetas is None where users are drawn from the prior."""
+    if spec.problem not in PROBLEMS:
+        raise ValueError(f"{spec.name}: the problem is {spec.problem!r}, it must be one of {', '.join(PROBLEMS)}")
+    if spec.thetas not in ("prior", "held_out"):
+        raise ValueError(f'{spec.name}: thetas is {spec.thetas!r}, it must be "prior" or "held_out"')
+    problem, thetas = PROBLEMS[spec.problem](**dict(spec.options))
+    if spec.thetas == "held_out" and (thetas is None or not len(thetas)):
+        raise ValueError(f"{spec.name}: {spec.problem} has no held-out users")
+    return problem, thetas if spec.thetas == "held_out" else None
