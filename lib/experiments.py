@@ -61,7 +61,7 @@ def compute(task):
 
 
 def bounds(spec, problem):
-    """The bounds of one cost: decomposition (a bracket, where items have L1 norm 1), hindsight, full observation."""
+    """The bounds of one cost: decomposition (where items have L1 norm 1 and tol is not None), hindsight, full observation."""
     divisible = np.abs(problem.items.sum(axis=1) - 1).max() <= 1e-9
     split = bound.decomposition(problem, spec.tol) if divisible and spec.tol else Bracket(*[np.nan] * 3)
     full = bound.full_observation(problem, size(*spec.sequences), (spec.seed, BOUNDS))

@@ -240,40 +240,6 @@ def forwarding_map(rates, types):
 
 
 @styled
-def prior_picture(features, mu, Sigma, thetas):
-    """A prior: mean and spread of each feature over the users' coefficients (u, k), and its correlations."""
-    figure, ((left, right),) = canvas(2, width=9.5, height=3.8, gridspec_kw={"width_ratios": (1.25, 1)})
-    sd, place = np.sqrt(np.diagonal(Sigma)), np.arange(len(features))
-    offsets = np.linspace(-.28, .28, len(thetas))
-    for j in place:
-        left.plot(thetas[:, j], j + offsets, ".", color=GREY, markersize=2, alpha=.6)
-    left.errorbar(mu, place, xerr=1.96 * sd, fmt="o", color=BLUE, capsize=3, linewidth=1.8)
-    left.set_yticks(place, features)
-    left.set(xlabel="preference: dots users, bars mean and 95 % of the prior", ylim=(len(features) - .5, -.5))
-    correlation = Sigma / np.outer(sd, sd)
-    image = right.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1)
-    for i, j in np.ndindex(correlation.shape):
-        right.text(j, i, f"{correlation[i, j]:.2f}".replace("0.", "."), ha="center", va="center", fontsize=7,
-                   color="white" if abs(correlation[i, j]) > .6 else "black")
-    right.set_xticks(place, features, rotation=40, ha="right")
-    right.set_yticks([])
-    right.grid(False)
-    figure.colorbar(image, label="correlation")
-    return figure
-
-
-@styled
-def calibration(predicted, observed, low, high, unit="rating"):
-    """Observed means with 95 % intervals over predicted ones, (n,) each; the diagonal is perfect."""
-    figure, ((axes,),) = canvas(width=5, height=4.6)
-    ends = [min(predicted.min(), observed.min()), max(predicted.max(), observed.max())]
-    axes.plot(ends, ends, color=BLACK, linewidth=.8)
-    axes.errorbar(predicted, observed, yerr=(observed - low, high - observed), fmt="o", color=BLUE, capsize=2)
-    axes.set(xlabel=f"predicted {unit}", ylabel=f"observed {unit} (95 % intervals)", aspect="equal")
-    return figure
-
-
-@styled
 def width_against_work(series, xlabel="seconds", ylabel="relative width of the bracket"):
     """Lines on logarithmic axes, {name: (x (n,), y (n,))}, each with its least-squares slope beside it."""
     figure, ((axes,),) = canvas()

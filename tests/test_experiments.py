@@ -159,6 +159,11 @@ def test_items_of_other_norms_have_no_decomposition(monkeypatch):
     assert rows.decomposition.isna().all() and (rows.bound == rows.hindsight).all()
 
 
+def test_the_decomposition_can_be_left_out():
+    rows = run(TINY._replace(tol=None), replications=130, progress=False)
+    assert rows.decomposition.isna().all() and (rows.bound == rows.hindsight).all()
+
+
 def test_real_users_count_alike_and_their_error_is_the_larger(people):
     rows, cost = run(people, replications=701, progress=False), people.costs[0]
     values = rewards(people, cost, 2, 701)
