@@ -13,21 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import lookup, sweep
-from lib.grids import CELLS, stored_side, thin
+from lib.grids import CELLS, stored_side
 from lib.laws import WIDTH
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
 SLACK = 1e-10           # relative widening of every bracket, for rounding errors (chapter "The dynamic program")
-GUESS_ATOMS = 32        # the best value is computed for at most as many magnitudes
 TINY = 1e-12            # discounts below it are solved as if they were it
 
 
 class Table(NamedTuple):
     """A solved single-feature problem.  Table units: noise_sd = 1 and largest information 1."""
 
-    x: np.ndarray         # (n,) distinct positive magnitudes in table units, and
-    info: np.ndarray      # (n,) what one forwarded item adds to the precision (x^2 in the paper), and
-    probs: np.ndarray     # (n,) their probabilities
     gamma: float
     noise_sd: float       # reward units
     var_max: float        # reward units squared
@@ -94,28 +90,25 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     noise_sd, var_max = as_scalar("noise_sd", noise_sd, 0), as_scalar("var_max", var_max, 0)
     tol = as_scalar("tol", tol, 0, 1)
     if not x.size:
-        return Table(x, q, p, gamma, noise_sd, var_max, 1.0, 0.0, None, None, None)
+        return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, None)
     scale = math.sqrt(q.max())
     b0 = (noise_sd / scale) ** 2 / var_max
     if not 1e-14 < b0 < 1e14:
         raise ValueError(f"noise_sd^2 / var_max is {b0} times the largest information: only 1e-14 to 1e14 can be solved")
-    x, q, gamma_ = x / scale, q / scale**2, max(gamma, TINY)
-    slope, coarse = np.sum(x * p) / (1 - gamma), thin(x, q, p, GUESS_ATOMS)
-    guess = stored_side(sweep.GUESS, *coarse, gamma_, b0, accuracy(sweep.GUESS, q, tol, between))
-    if not certify:
-        return Table(*coarse, gamma, noise_sd, var_max, scale, slope, None, None, guess)
-    upper, lower = (stored_side(kind, x, q, p, gamma_, b0, accuracy(kind, q, tol, between))
-                    for kind in (sweep.UPPER, sweep.LOWER))
-    return Table(x, q, p, gamma, noise_sd, var_max, scale, slope, upper, lower, guess)
+    x, q = x / scale, q / scale**2
+    upper, lower, guess = (
+        stored_side(kind, x, q, p, max(gamma, TINY), b0, accuracy(kind, q, tol, between))
+        if certify or kind == sweep.GUESS else None for kind in (sweep.UPPER, sweep.LOWER, sweep.GUESS))
+    return Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), upper, lower, guess)
 
 
 def accuracy(kind, q, tol, between):
-    """(unit, end, eta, kappa) of `grids.solve_side` that give a relative width of about tol at the first level."""
+    """(unit, end, eta, kappa, atoms) of `grids.solve_side` that give a relative width of about tol at the first level."""
     lattice = q.min() == q.max()
     unit = 0.0 if lattice and not between else 0.1 if kind == sweep.GUESS else 0.2 if lattice else 1.7 * tol
     if kind == sweep.GUESS:
-        return unit, 1e-5, min(2.5 * math.sqrt(tol), 0.05), 4.0
-    return unit, 0.1 * tol, min(2.5 * math.sqrt(tol), 0.1), max(0.38 / math.sqrt(tol), 2.0)
+        return unit, 1e-5, min(2.5 * math.sqrt(tol), 0.05), 4.0, 32
+    return unit, 0.1 * tol, min(2.5 * math.sqrt(tol), 0.1), max(0.38 / math.sqrt(tol), 2.0), max(32, int(2 / tol))
 
 
 def table_units(table, net_mean, var):
@@ -197,7 +190,7 @@ def smoothed_value(table, net_mean, sd, var):
     for kind in (sweep.LOWER, sweep.GUESS, sweep.UPPER):
         D = read(table, kind, nodes * d, np.full(nodes.size, b)) - table.slope * np.maximum(nodes * d, 0)
         line = sweep.Grid(np.array([b]), np.array([d]), np.array([[nodes[0] if nodes.size else 0], [nodes.size]]),
-                          np.zeros(1, np.int64), np.maximum(D, 0))
+                          np.zeros(1, np.int64), np.maximum(D, 0), *np.zeros((3, 1)))
         total.append(lookup.step_value(kind, line, 0, m, t, table.slope))
     pad = SLACK * table.slope * (abs(m) + s + t)
     low, guess, high = total[0] - pad, total[1], total[2] + pad
@@ -209,7 +202,7 @@ def read(table, kind, m, b):
     if not table.slope:
         return np.zeros(m.shape)
     grid = {sweep.UPPER: table.upper, sweep.LOWER: table.lower, sweep.GUESS: table.guess}[kind]
-    return lookup.values(kind, grid, table.x, table.info, table.probs, max(table.gamma, TINY), m, b, CELLS)
+    return lookup.values(kind, grid, max(table.gamma, TINY), m, b, CELLS)
 
 
 def forwards(table, m, b, x):

@@ -68,8 +68,10 @@ def full_observation_edge(m, b, mean_x, gamma):
 
 
 def solve_side(kind, x, q, p, gamma, b0, accuracy):
-    """One sweep (sweep.UPPER, LOWER or GUESS) in table units; accuracy = (unit, end, eta, kappa)."""
-    unit, end, eta, kappa = accuracy
+    """One sweep (sweep.UPPER, LOWER or GUESS) in table units; accuracy = (unit, end, eta, kappa, atoms)."""
+    unit, end, eta, kappa, most = accuracy
+    x, q, p = (thin(x, q, p, most) if kind == sweep.GUESS else
+               rounded(x, q, p, most, np.maximum if kind == sweep.UPPER else np.minimum))
     far = b0 + 150 + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
     levels = precisions(b0, q, p, gamma, unit, end, far)
     spacing = lattices(levels, q, p, eta, kappa)
@@ -77,15 +79,30 @@ def solve_side(kind, x, q, p, gamma, b0, accuracy):
     edge = full_observation_edge(np.arange(-n, n + 1) * spacing[-1], levels[-1], np.sum(x * p), gamma)
     start = {sweep.UPPER: 1, sweep.LOWER: 0, sweep.GUESS: 0.5}[kind] * edge
     first, ptr, D = sweep.sweep(kind, x, q, p, gamma, levels, spacing, start, CELLS)
-    return sweep.Grid(levels, spacing, first, ptr, D)
+    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p)
+
+
+def groups(q, p, most):
+    """(n,) group of each of the ascending informations q: at most `most` groups with like shares of E[q]."""
+    share = np.cumsum(p * q) - 0.5 * p * q
+    return np.minimum((share / np.sum(p * q) * most).astype(int), most - 1)
+
+
+def rounded(x, q, p, most, extreme):
+    """Atoms with at most `most` informations: those of a group get its largest (np.maximum) or smallest (np.minimum)."""
+    if np.unique(q).size <= most:
+        return x, q, p
+    group = groups(q, p, most)
+    edge = np.full(most, -np.inf if extreme is np.maximum else np.inf)
+    extreme.at(edge, group, q)
+    return x, edge[group], p
 
 
 def thin(x, q, p, most):
-    """At most `most` atoms with the same E[x] and E[q]: neighbours are merged, equal shares of E[q] each (no bound)."""
+    """At most `most` atoms with the same E[x] and E[q]: neighbours are merged (no bound)."""
     if x.size <= most:
         return x, q, p
-    share = np.cumsum(p * q) - 0.5 * p * q
-    group = np.minimum((share / np.sum(p * q) * most).astype(int), most - 1)
+    group = groups(q, p, most)
     P = np.bincount(group, p)
     keep = P > 0
     return np.bincount(group, p * x)[keep] / P[keep], np.bincount(group, p * q)[keep] / P[keep], P[keep]
@@ -93,7 +110,7 @@ def thin(x, q, p, most):
 
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
     """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 1", kind, x, q, p, gamma, b0, accuracy)
+    key = store.digest("sweep 2", kind, x, q, p, gamma, b0, accuracy)
     if key in MEMORY:
         MEMORY.move_to_end(key)
         return MEMORY[key]

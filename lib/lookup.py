@@ -103,8 +103,9 @@ def point(kind, grid, atoms, gamma, idle, reach, m, b, K):
 
 
 @nb.njit(cache=True, nogil=True)
-def values(kind, grid, x, q, p, gamma, m, b, cells):
+def values(kind, grid, gamma, m, b, cells):
     """(n,) the upper, lower or best value at the points (m, b); b may be infinite."""
+    x, q, p = grid.x, grid.info, grid.probs
     K, idle, reach = np.sum(x * p) / (1 - gamma), 1 - p.sum(), q.max()
     out = np.empty(m.size)
     for n in range(m.size):

@@ -28,6 +28,9 @@ class Grid(NamedTuple):
     first: np.ndarray     # (2, J) first lattice index and number of points of each level
     ptr: np.ndarray       # (J,) where each level starts in D
     D: np.ndarray         # w - K max(m, 0), level after level
+    x: np.ndarray         # (n,) magnitudes of the sweep, and
+    info: np.ndarray      # (n,) what each adds to the precision, ascending, and
+    probs: np.ndarray     # (n,) their probabilities
 
 
 @nb.njit(cache=True)
