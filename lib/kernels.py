@@ -16,7 +16,7 @@ simulate.py runs blocks of replications in threads.  Unsigned indices and inlini
 import numba
 import numpy as np
 
-from lib.scene import INDEX, THOMPSON, State
+from lib.scene import TABLE, THOMPSON, State
 
 jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
@@ -171,16 +171,12 @@ def benefit(rules, row, z, var):
 @inlined
 def forwards(rules, p, i, state, z, cost):
     """Does policy p forward item i?  `z` is a standard normal for Thompson sampling."""
-    kind, mean, sd = rules.kind[p], state.mean[i], np.sqrt(state.var[i])
-    if kind == INDEX:
-        bonus = rules.bonus[p, i]
-    elif kind == THOMPSON:
+    kind, mean, var, bonus = rules.kind[p], state.mean[i], state.var[i], rules.bonus[p, i]
+    if kind == TABLE and mean <= cost and var > 0.0:
+        bonus *= benefit(rules, rules.row[p, i], (mean - cost) / np.sqrt(var), var)
+    if kind == THOMPSON:
         bonus = z
-    elif mean <= cost and sd > 0.0:
-        bonus = rules.bonus[p, i] * benefit(rules, rules.row[p, i], (mean - cost) / sd, state.var[i])
-    else:
-        bonus = 0.0
-    index = mean + bonus * sd
+    index = mean + bonus * np.sqrt(var)
     return index > cost or (index == cost and rules.ties[p])
 
 
