@@ -212,8 +212,7 @@ def belief_ellipses(beliefs, theta=None, items=()):
         width, height = 2 * np.sqrt(5.991 * np.maximum(lengths, 0))          # 95 % of chi-squared, 2 degrees of freedom
         angle = np.degrees(np.arctan2(directions[1, 0], directions[0, 0]))
         axes.add_patch(Ellipse(mu, width, height, angle=angle, fill=False, edgecolor=colour, linewidth=2))
-        axes.plot(*mu, "o", color=colour)
-        axes.annotate(label, mu, (6, 6), textcoords="offset points", color=colour, fontsize=9)
+        axes.plot(*mu, "o", color=colour, label=label)
     for x in items:
         axes.annotate("", beliefs[0][1] + np.asarray(x), beliefs[0][1], arrowprops={"arrowstyle": "->", "color": GREY})
     if theta is not None:
@@ -221,6 +220,7 @@ def belief_ellipses(beliefs, theta=None, items=()):
         axes.annotate(r"$\theta$", theta, (7, -10), textcoords="offset points", color=RED)
     axes.set(xlabel=r"$\theta_1$", ylabel=r"$\theta_2$", aspect="equal")
     axes.autoscale_view()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
