@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 from tqdm import tqdm
 
-BLOCK = 1 << 18
+BLOCK = 1 << 16
+LONGEST = 1 << 26                  # bytes of a line: a file without line ends is not read into memory
 BOM = b"\xef\xbb\xbf"
 
 
@@ -32,7 +33,7 @@ def blocks(path):
     Raises
     ------
     ValueError
-        A gzip file that is cut short or damaged, with file and line.
+        A gzip file that is cut short or damaged, or a line of more than 64 MB, with file and line.
     """
     stream, raw = open_bytes(path)
     silent = True if os.environ.get("CI") else None      # None: silent unless a terminal watches
@@ -41,12 +42,15 @@ def blocks(path):
                    disable=silent, leave=False) as bar:
         while True:
             try:
-                text = stream.read(BLOCK) + stream.readline()
+                text = stream.read(BLOCK) + stream.readline(LONGEST)
             except (EOFError, OSError, zlib.error) as error:
                 raise ValueError(f"{path}: cannot be unpacked after line {first - 1}: {error}") from error
             bar.update(raw.tell() - bar.n)
             if not text:
                 return
+            if len(text) >= LONGEST and not text.endswith(b"\n"):
+                raise ValueError(f"{path}: a line after line {first} is longer than {LONGEST} bytes; there must be "
+                                 "one JSON object a line")
             lines = (text.removeprefix(BOM) if first == 1 else text).removesuffix(b"\n").split(b"\n")
             yield first, lines
             first += len(lines)

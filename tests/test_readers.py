@@ -78,8 +78,17 @@ def test_a_damaged_gzip_is_an_error(tmp_path, reader, damage):
     path = tmp_path / "rows.gz"
     middle = len(packed) // 2
     path.write_bytes(packed[:middle] if damage == "cut" else packed[:middle] + b"\0\xff\0" * 9 + packed[middle + 27:])
-    with pytest.raises(ValueError, match=r"rows\.gz.*cannot be unpacked"):
+    with pytest.raises(ValueError, match=r"rows\.gz.*(cannot be unpacked|line \d+: )"):
         reader(path)
+
+
+def test_a_file_without_line_ends_is_not_swallowed(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "LONGEST", 1000)
+    monkeypatch.setattr(readers, "BLOCK", 64)
+    path = tmp_path / "rows.json"
+    path.write_bytes(b'{"name": "x"}\n' * 9 + b"[" + b'{"name": "y"},' * 200 + b"]")
+    with pytest.raises(ValueError, match=r"rows.json: a line after line \d+ is longer than 1000 bytes; there must be one"):
+        read(path)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
