@@ -28,7 +28,7 @@ class Spec(NamedTuple):
     replications: tuple = (2048, 400_000)   # users on whom everything is evaluated
     tuning: tuple = (1024, 100_000)         # other users, on whom alpha is chosen
     sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
-    tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out; None leaves it out
+    tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out
     seed: int = 0
     reference: str = "UCB"                  # differences are to this policy, tuned
 
@@ -83,13 +83,13 @@ def documents(ratio=1, articles=40, gamma=0.9, **options):
     return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
 
 
+STARS = (2.6, 2.8, 3.0, 3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.1, 4.2, 4.4, 4.6, 4.8)
 PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents}
 SPECS = {spec.name: spec for spec in (
     Spec("simulated", "simulated",
          costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
-    Spec("ratings", "rated", costs=tuple(np.round(np.arange(2.6, 4.81, .2), 1).tolist()), tol=1e-2),
-    Spec("ratings_held_out", "rated", costs=tuple(np.round(np.arange(2.6, 4.81, .2), 1).tolist()), tol=1e-2,
-         thetas="held_out"))}
+    Spec("ratings", "rated", costs=STARS, tol=1e-2),
+    Spec("ratings_held_out", "rated", costs=STARS, tol=1e-2, thetas="held_out"))}
 
 
 @lru_cache(maxsize=8)

@@ -40,7 +40,8 @@ def table():
 
 def rewards(spec, cost, purpose, count):
     problem, thetas = specs.build(spec)
-    return simulate.replicate(problem._replace(cost=cost), spec.policies, count, spec.horizon, (spec.seed, purpose), thetas)
+    return simulate.replicate(problem._replace(cost=cost), spec.policies, count, spec.horizon, (spec.seed, purpose),
+                              thetas if purpose == 2 else None)
 
 
 def same(a, b):
@@ -175,6 +176,7 @@ def test_real_users_count_alike_and_their_error_is_the_larger(people):
         over_users = plain.pstdev(map(plain.fmean, each)) / math.sqrt(5)         # what the bootstrap converges to
         assert row.se_users == pytest.approx(over_users, rel=.06)
         assert row.low <= row["mean"] <= row.high
+    assert rows.tuning_mean.tolist() == run(TINY, replications=128, progress=False).tuning_mean.tolist()
     with pytest.raises(ValueError, match="2 of 5 users have no replication: give at least 6"):
         run(people, replications=3, progress=False)
 
@@ -280,7 +282,7 @@ def test_a_key_holds_all_that_a_chunk_depends_on(people):
     task = experiments.Task(TINY, .2, 2, 0, 128)
     limits = task._replace(count=0)
     others = [task._replace(cost=.3), task._replace(purpose=1), task._replace(first=128), task._replace(count=127),
-              task._replace(spec=people), limits]
+              task._replace(spec=people), limits, task._replace(spec=people, purpose=1, first=256)]
     for change in ({"seed": 1}, {"horizon": 13}, {"policies": ARMS[1:]}, {"options": (("features", 4),)},
                    {"options": (("features", 3), ("noise_sd", .2))}):
         others.append(task._replace(spec=TINY._replace(**change)))
