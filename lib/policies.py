@@ -6,7 +6,7 @@ sd = sqrt(x Sigma x); they differ in the bonus and in what they do at equality (
     exploit      0                                           forwards at equality
     ucb          alpha                                       forwards at equality
     thompson     a standard normal, drawn for each item
-    dtd_ucb      alpha M(x), M(x) = x.E[X] / x.x
+    dtd_ucb      alpha M(x), M(x) = x.E[X] / x.x, or x Sigma E[X] / x Sigma x
     dtd_dp       alpha E / sd, E the exploration benefit of the single-feature problem in the item's direction
 
 E / sd depends on the standardised net mean z = (mean - cost)/sd and on the precision noise_var/var alone, so
@@ -30,9 +30,11 @@ ALPHAS = np.logspace(-1, 1, 10)   # the values over which the paper tunes
 class Policy(NamedTuple):
     """A policy's name and parameters; made by the functions below."""
 
-    kind: str             # "exploit", "ucb", "thompson", "dtd_ucb", "dtd_dp"
+    kind: str             # "exploit", "ucb", "thompson", "dtd_ucb", "dtd_dp", or one of lookahead.KINDS
     alpha: float = 0.0    # weight of exploration, nonnegative
     noise: str = "basis"  # of dtd_dp: noise of the current item, "basis" or "model"
+    law: str = "euclid"   # of dtd_dp and dtd_ucb: how coming items project on the current one, see LAWS
+    futures: int = 0      # of rollout: how many it samples
 
 
 def exploit():
@@ -42,7 +44,7 @@ def exploit():
 
 def ucb(alpha):
     """Forward iff x.mu + alpha sqrt(x Sigma x) >= cost (paper, section 4)."""
-    return Policy("ucb", _weight(alpha))
+    return Policy("ucb", weight(alpha))
 
 
 def thompson():
@@ -53,12 +55,12 @@ def thompson():
     return Policy("thompson")
 
 
-def dtd_ucb(alpha):
-    """Forward iff x.mu + alpha M(x) sqrt(x Sigma x) > cost (paper, Algorithm 3)."""
-    return Policy("dtd_ucb", _weight(alpha))
+def dtd_ucb(alpha, law="euclid"):
+    """Forward iff x.mu + alpha M(x) sqrt(x Sigma x) > cost (paper, Algorithm 3); law as `projections`."""
+    return Policy("dtd_ucb", weight(alpha), law=_among("law", law, LAWS))
 
 
-def dtd_dp(alpha=1.0, noise="basis"):
+def dtd_dp(alpha=1.0, noise="basis", law="euclid"):
     """Forward iff x.mu + alpha E > cost, E the single-feature exploration benefit (paper, Algorithm 2).
 
     Parameters
@@ -68,17 +70,37 @@ def dtd_dp(alpha=1.0, noise="basis"):
     noise : {"basis", "model"}
         Noise variance of the single-feature problem: noise_sd^2, as the paper's change of basis implies, or
         I(x) noise_sd^2, what feedback on the item really has.
+    law : str
+        The law of the coming magnitudes, as `projections`.
     """
-    if noise not in ("basis", "model"):
-        raise ValueError(f'noise is {noise!r}: it must be "basis" or "model"')
-    return Policy("dtd_dp", _weight(alpha), noise)
+    return Policy("dtd_dp", weight(alpha), _among("noise", noise, ("basis", "model")), _among("law", law, LAWS))
 
 
-def _weight(alpha):
+def gittins(alpha=1.0):
+    """Forward iff the item's Gittins index exceeds the cost, as if no other item ever came (alpha = 1)."""
+    return dtd_dp(alpha, "model", "always")
+
+
+def clusters(alpha=1.0):
+    """Every distinct item its own cluster with its own preference, x.theta (Zhao and Frazier 2014).
+
+    Optimal at alpha = 1 where the clusters' preferences are independent.
+    """
+    return dtd_dp(alpha, "model", "own")
+
+
+def weight(alpha):
+    """alpha as a nonnegative float, or ValueError."""
     alpha = as_scalar("alpha", alpha)
     if alpha < 0:
         raise ValueError(f"alpha is {alpha}: a weight of exploration is nonnegative")
     return alpha
+
+
+def _among(name, value, known):
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, known))}")
+    return value
 
 
 def label(policy):
@@ -89,20 +111,31 @@ def label(policy):
     >>> label(ucb(.5))
     'UCB, alpha = 0.5'
     """
-    name = {"exploit": "Exploitation", "ucb": "UCB", "thompson": "Thompson sampling",
-            "dtd_ucb": "DTD-UCB", "dtd_dp": "DTD-DP"}[policy.kind]
-    noise = ", noise of the model" if policy.kind == "dtd_dp" and policy.noise == "model" else ""
-    return name + noise + (f", alpha = {policy.alpha:.4g}" if policy.kind in ("ucb", "dtd_ucb", "dtd_dp") else "")
+    name, special = NAMES[policy.kind], {"always": "Gittins, x = 1", "own": "Hard clusters"}
+    if policy.kind == "dtd_dp" and policy.noise == "model":
+        name = special.get(policy.law, name + ", noise of the model")
+    if policy.law != "euclid" and name not in special.values():
+        name += f", law {policy.law}"
+    if policy.kind == "rollout":
+        name += f" of {policy.futures}"
+    return name + (f", alpha = {policy.alpha:.4g}" if policy.kind not in ("exploit", "thompson") else "")
 
 
-def projections(problem):
-    """G(. | x) for every item x: the law of the projection x.X / x.x of a coming item X (paper, section 3.2).
+def projections(problem, law="euclid"):
+    """G(. | x) for every item x: the law of the projection of a coming item X on x (paper, section 3.2).
+
+    Parameters
+    ----------
+    problem : Problem
+    law : {"euclid", "prior", "always", "own"}
+        "euclid": x.X / x.x, the paper's.  "prior": x Sigma X / x Sigma x, the regression of X.theta on x.theta
+        under the prior, 0 where negative.  "always": 1.  "own": 1 if X = x, else 0.
 
     Returns
     -------
     list of (magnitudes, probs)
         For each item, the distinct magnitudes in increasing order and their probabilities.  An item
-        without features projects everything to 0, as does an item that is orthogonal to all others.
+        without features (of no variance) projects everything to 0, as does an item orthogonal to all others.
 
     Examples
     --------
@@ -111,18 +144,27 @@ def projections(problem):
     >>> [x.tolist() for x, _ in projections(problem)]
     [[1.0], [0.5, 1.0]]
     """
-    inner = problem.items @ problem.items.T
-    norms = inner.diagonal()
     laws = []
-    for row, norm in zip(inner, norms):
-        size = np.round(row / norm, 12) if norm > 0 else np.zeros(len(row))
-        x, where = np.unique(size, return_inverse=True)
+    for row in _sizes(problem, law):
+        x, where = np.unique(np.round(row, 12), return_inverse=True)
         laws.append((x, np.bincount(where, problem.probs)))
     return laws
 
 
-def mean_projection(problem):
-    """(n,) M(x) = x.E[X] / x.x, the mean of G(. | x); 0 for an item without features (paper, section 3.3)."""
+def _sizes(problem, law):
+    """(n, n) the projection on item i of item j."""
+    n = len(problem.items)
+    if law in ("always", "own"):
+        return np.ones((n, n)) if law == "always" else np.eye(n)
+    inner = problem.items @ (problem.items if law == "euclid" else problem.items @ problem.Sigma).T
+    norms = inner.diagonal()[:, None]
+    return np.maximum(np.divide(inner, norms, np.zeros((n, n)), where=norms > 0), 0)
+
+
+def mean_projection(problem, law="euclid"):
+    """(n,) M(x), the mean of G(. | x) (paper, section 3.3); for "euclid" x.E[X] / x.x, in one pass."""
+    if law != "euclid":
+        return _sizes(problem, law) @ problem.probs
     norms = (problem.items**2).sum(axis=1)
     inner = (problem.items * (problem.probs[:, None] * problem.items).sum(axis=0)).sum(axis=1)
     return np.divide(inner, norms, np.zeros(len(norms)), where=norms > 0)
@@ -145,9 +187,9 @@ def compile_rules(problem, policies):
     bonus, keys = np.zeros((len(policies), len(problem.items))), {}
     row = np.zeros(bonus.shape, int)
     for p, policy in enumerate(policies):
-        bonus[p] = policy.alpha * (mean_projection(problem) if policy.kind == "dtd_ucb" else 1)
+        bonus[p] = policy.alpha * (mean_projection(problem, policy.law) if policy.kind == "dtd_ucb" else 1)
         if policy.kind == "dtd_dp":
-            row[p] = [keys.setdefault(key, len(keys)) for key in _directions(problem, policy.noise)]
+            row[p] = [keys.setdefault(key, len(keys)) for key in _directions(problem, policy.noise, policy.law)]
     tables = [_benefits(*key[1:]) for key in keys] or [(np.zeros(2), np.zeros((2, 2)))]
     shape = tuple(np.max([benefit.shape for _, benefit in tables], axis=0))
     return Rules(
@@ -159,11 +201,11 @@ def compile_rules(problem, policies):
         steps=np.array([STEP, FINE, DEEP]))
 
 
-def _directions(problem, noise):
+def _directions(problem, noise, law):
     """For each item the key of its table: (log prior variance, then the arguments of _benefits)."""
     var = np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items)
     noise = noise_var(problem) if noise == "model" else np.full(len(var), problem.noise_sd**2)
-    for (x, probs), v, scale in zip(projections(problem), var, noise):
+    for (x, probs), v, scale in zip(projections(problem, law), var, noise):
         law = (x.tobytes(), probs.tobytes(), problem.gamma)
         yield (np.log(v), *law, scale / v) if v > 0 else (0.0, b"", b"", 0.0, 0.0)
 
@@ -187,4 +229,9 @@ def _benefits(x, probs, gamma, prec):
     return high, np.maximum((forward - discard) / sd[:, None] - z, 0)
 
 
+LAWS = ("euclid", "prior", "always", "own")
+NAMES = {"exploit": "Exploitation", "ucb": "UCB", "thompson": "Thompson sampling", "dtd_ucb": "DTD-UCB",
+         "dtd_dp": "DTD-DP", "knowledge_gradient": "Knowledge gradient", "scores": "Lookahead on scores",
+         "directed": "Information-directed", "bayes_ucb": "Bayes-UCB", "phased": "Phased exploration",
+         "rollout": "Rollout"}
 _KINDS = {"exploit": INDEX, "ucb": INDEX, "thompson": THOMPSON, "dtd_ucb": INDEX, "dtd_dp": TABLE}

@@ -5,6 +5,7 @@ depends on (seed, r) alone: not on the number of replications, the horizon, the 
 threads.  Blocks of replications run in threads, as many as numba would use (NUMBA_NUM_THREADS).
 """
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numba
@@ -12,7 +13,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
-from lib import kernels, streams
+from lib import kernels, lookahead, streams
 from lib.policies import compile_rules
 from lib.problem import as_floats, noise_var
 from lib.scene import THOMPSON, Scene, Stream
@@ -157,7 +158,11 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
         thetas = as_floats("thetas", thetas, 2)
         if thetas.shape[1] != k:
             raise ValueError(f"thetas must have one column per feature, got {thetas.shape[1]} for {k}")
-    rules = compile_rules(problem, policies)
+    policies = list(policies)
+    whole = [p for p, policy in enumerate(policies) if getattr(policy, "kind", "") in lookahead.KINDS]
+    ruled = [p for p in range(len(policies)) if p not in whole]
+    rules = compile_rules(problem, [policies[p] for p in ruled]) if ruled or not whole else None
+    ahead = lookahead.make_runner(problem, [policies[p] for p in whole], horizon) if whole else None
     scene, order = make_scene(problem, horizon)
     columns = np.ascontiguousarray(streams.factor(problem.Sigma).T)
     begin = (columns != 0).argmax(axis=1).astype(np.uint64)
@@ -176,13 +181,17 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
         theta = users(block, row, end)
         uniforms = streams.uniforms(seed, streams.ITEMS, block, horizon)[row:end]
         noise = streams.normals(seed, streams.NOISE, block, horizon)[row:end]
-        drawn = (rules.kind == THOMPSON).any()
+        drawn = rules is not None and (rules.kind == THOMPSON).any()
         z = streams.normals(seed, streams.THOMPSON, block, horizon)[row:end] if drawn else np.zeros_like(noise)
         stream = Stream(np.empty(noise.shape, np.int64), np.empty_like(noise), np.empty_like(noise), z)
         kernels.arrive(scene, np.ascontiguousarray(theta[:, order]), uniforms, noise, reward == "realised", stream)
-        rewards = np.empty((len(rules.kind), len(theta)))
+        rewards = np.empty((len(policies), len(theta)))
         decisions = np.empty(rewards.shape + (horizon,), np.bool_)
-        kernels.run(scene, rules, stream, rewards, decisions)
+        for rows, play in ((ruled, partial(kernels.run, scene, rules)), (whole, ahead)):
+            if rows:
+                part = rewards[rows], decisions[rows]
+                play(stream, *part)
+                rewards[rows], decisions[rows] = part
         return Episodes(theta, stream.items, stream.feedback, z, decisions, rewards)
 
     return run

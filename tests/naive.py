@@ -85,3 +85,150 @@ def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None
         feedback.append(y)
         decisions.append(forward)
     return seen, feedback, decisions, reward, realised
+
+
+# --- policies that look at the whole belief ----------------------------------------------------------
+
+
+def phi(z):
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+
+def Phi(z):
+    return math.erfc(-z / math.sqrt(2)) / 2
+
+
+def noises(problem):
+    """Noise variance of each item."""
+    return [problem.noise_sd**2 * sum(a != 0 for a in x) for x in problem.items]
+
+
+def variance(Sigma, x):
+    return max(inner(x, times(Sigma, x)), 0.0)
+
+
+def expected_gain(net, sd):
+    """E (net + sd Z)^+ - net^+ in the textbook's two terms."""
+    return sd * phi(net / sd) + net * Phi(net / sd) - max(net, 0.0) if sd > 0 else 0.0
+
+
+def knowledge_gradient(problem, mu, Sigma, i):
+    """gamma/(1-gamma) E over items X' of the gain of one feedback on item i."""
+    total, x = 0.0, problem.items[i]
+    spread = variance(Sigma, x) + noises(problem)[i]
+    for X, p in zip(problem.items, problem.probs):
+        if spread > 0:
+            total += p * expected_gain(inner(X, mu) - problem.cost, abs(inner(X, times(Sigma, x))) / math.sqrt(spread))
+    return problem.gamma / (1 - problem.gamma) * total
+
+
+def score_gradient(problem, mu, Sigma, i):
+    """The same for coming items that are multiples of item i and cost that multiple."""
+    x, var, total = problem.items[i], variance(Sigma, problem.items[i]), 0.0
+    if var == 0:
+        return 0.0
+    for X, p in zip(problem.items, problem.probs):
+        size = inner(x, X) / inner(x, x)
+        total += p * expected_gain(size * (inner(x, mu) - problem.cost), size * var / math.sqrt(var + noises(problem)[i]))
+    return problem.gamma / (1 - problem.gamma) * total
+
+
+def directed_set(problem, mu, Sigma, alpha):
+    """Information-directed sampling: the items it forwards, found by trying every prefix of the order."""
+    n = len(problem.items)
+    loss = [problem.cost - inner(x, mu) for x in problem.items]
+    var = [variance(Sigma, x) for x in problem.items]
+    info = [math.log1p(v / s) / 2 if v > 0 else 0.0 for v, s in zip(var, noises(problem))]
+    taken = [i for i in range(n) if loss[i] <= 0]
+    for i in sorted((i for i in range(n) if loss[i] > 0 and info[i] > 0), key=lambda i: loss[i] / info[i]):
+        regret = sum(p * (expected_gain(-loss[j], math.sqrt(var[j])) + max(-loss[j], 0) + (loss[j] if j in taken else 0))
+                     for j, p in enumerate(problem.probs))
+        learned = sum(problem.probs[j] * info[j] for j in taken)
+        if not 2 * learned * loss[i] < alpha * regret * info[i]:
+            break
+        taken.append(i)
+    return taken
+
+
+def rank(rows):
+    """Rank by elimination."""
+    rows, found = [list(map(float, row)) for row in rows], 0
+    for column in range(len(rows[0]) if rows else 0):
+        pivot = max(range(found, len(rows)), key=lambda r: abs(rows[r][column]), default=None)
+        if pivot is None or abs(rows[pivot][column]) < 1e-6:
+            continue
+        rows[found], rows[pivot] = rows[pivot], rows[found]
+        for r in range(found + 1, len(rows)):
+            factor = rows[r][column] / rows[found][column]
+            rows[r] = [a - factor * b for a, b in zip(rows[r], rows[found])]
+        found += 1
+    return found
+
+
+def phased_decisions(problem, alpha, indices, feedback):
+    """Phased exploration: the decisions on a stream of items."""
+    mu, Sigma, out = list(problem.mu), [list(row) for row in problem.Sigma], []
+    full, phase, explored, left = rank([x for x, p in zip(problem.items, problem.probs) if p > 0]), 1, [], None
+    for i, y in zip(indices, feedback):
+        x = problem.items[i]
+        go = inner(x, mu) >= problem.cost
+        if left is None:
+            if rank([*explored, x]) > rank(explored):
+                go = True
+                explored.append(x)
+            if len(explored) == full:
+                left = math.ceil(alpha * phase)
+        else:
+            left -= 1
+        if left is not None and left <= 0:
+            phase, explored, left = phase + 1, [], None
+        out.append(go)
+        if go:
+            mu, Sigma = update(mu, Sigma, x, y, noises(problem)[i])
+    return out
+
+
+def cholesky(Sigma):
+    k = len(Sigma)
+    L = [[0.0] * k for _ in range(k)]
+    for a in range(k):
+        for b in range(a + 1):
+            rest = Sigma[a][b] - sum(L[a][c] * L[b][c] for c in range(b))
+            L[a][b] = math.sqrt(rest) if a == b else rest / L[b][b]
+    return L
+
+
+def rollout_decision(problem, mu, Sigma, i, alpha, users, coming, noise):
+    """UCB overruled where the mean difference of two branches over futures exceeds two standard errors."""
+    def optimistic(mu, Sigma, x):
+        return inner(x, mu) + alpha * math.sqrt(variance(Sigma, x)) >= problem.cost
+
+    def life(mu, Sigma, theta, f):
+        reward = 0.0
+        for m, j in enumerate(coming[f]):
+            x = problem.items[j]
+            if optimistic(mu, Sigma, x):
+                reward += problem.gamma ** (m + 1) * (inner(x, theta) - problem.cost)
+                y = inner(x, theta) + math.sqrt(noises(problem)[j]) * noise[f][m + 1]
+                mu, Sigma = update(mu, Sigma, x, y, noises(problem)[j])
+        return reward
+
+    x, L, apart = problem.items[i], cholesky(Sigma), []
+    for f, z in enumerate(users):
+        theta = [m + inner(row, z) for m, row in zip(mu, L)]
+        y = inner(x, theta) + math.sqrt(noises(problem)[i]) * noise[f][0]
+        forward = inner(x, theta) - problem.cost + life(*update(mu, Sigma, x, y, noises(problem)[i]), theta, f)
+        apart.append(forward - life(mu, Sigma, theta, f))
+    mean = sum(apart) / len(apart)
+    error = math.sqrt(sum((a - mean) ** 2 for a in apart) / len(apart) / (len(apart) - 1))
+    return mean >= -2 * error if optimistic(mu, Sigma, x) else mean > 2 * error
+
+
+def belief_decisions(problem, decide, indices, feedback):
+    """Decisions of `decide(mu, Sigma, i, n)` on a stream of items."""
+    mu, Sigma, out = list(problem.mu), [list(row) for row in problem.Sigma], []
+    for n, (i, y) in enumerate(zip(indices, feedback)):
+        out.append(decide(mu, Sigma, i, n))
+        if out[-1]:
+            mu, Sigma = update(mu, Sigma, problem.items[i], y, noises(problem)[i])
+    return out

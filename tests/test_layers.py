@@ -7,12 +7,17 @@ import tree
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
-    "kernels charges lattice sweep documents own statistics chunks",
+    "kernels foresight charges lattice sweep documents own statistics chunks",
     "lookup grids posterior priors yelp arxiv citeulike",
     "dp datasets predict",
-    "policies bound optimum losses",
+    "policies bound optimum losses sources cautions",
+    "lookahead",
     "simulate dual exact specs",
-    "experiments",
+    "experiments replay",
+    "analysis",
+    "figures",
+    "portraits",
+    "report",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 

@@ -1,0 +1,206 @@
+"""Policies that look at the whole belief, and the other laws of projection, against loops and closed forms."""
+from statistics import NormalDist
+
+import naive
+import numba
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from lib import bound, exact, foresight, lookahead, policies, simulate
+from lib.problem import make_problem
+
+ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0.7, 2]]
+SIGMA = [[1, 0.4, 0], [0.4, 2, -0.3], [0, -0.3, 0.5]]
+ALPHAS = (0.3, 1.0, 3.0)
+
+
+def problem(**changes):
+    base = make_problem(ITEMS, [0.3, 0.3, 0.2, 0.1, 0.1], [0.1, 0.2, 0.1], SIGMA, 1, 0.35, 0.9)
+    return base._replace(**changes)
+
+
+def episodes(p, rules, replications=6, **options):
+    """The Episodes of a simulation, horizon 40."""
+    return simulate.episodes(p, rules, replications, horizon=40, **options)
+
+
+def agree(p, rules, decisions_of):
+    """Every decision of every policy equals `decisions_of(policy, items, feedback)` on the same stream."""
+    run = episodes(p, rules)
+    for policy, decisions in zip(rules, run.decisions):
+        want = [decisions_of(policy, *stream) for stream in zip(run.items, run.feedback)]
+        assert np.array_equal(decisions, want), policy
+    assert 0 < run.decisions.mean() < 1
+
+
+def test_knowledge_gradient_equals_the_loops():
+    p = problem()
+
+    def decisions(policy, items, feedback):
+        return naive.belief_decisions(p, lambda mu, Sigma, i, n: policy.alpha * naive.knowledge_gradient(
+            p, mu, Sigma, i) > p.cost - naive.inner(p.items[i], mu), items, feedback)
+    agree(p, [lookahead.knowledge_gradient(a) for a in ALPHAS], decisions)
+
+
+def test_knowledge_gradient_equals_quadrature():
+    """E over the feedback of the best that each later item can then be worth, less what it is worth now."""
+    p = problem()
+    world = lookahead.make_world(p, [], 1)
+    for i in (0, 2, 4):
+        x, noise = p.items[i], p.noise_sd**2 * np.count_nonzero(p.items[i])
+        spread = x @ p.Sigma @ x + noise
+
+        def after(y):
+            mu, _ = naive.update(p.mu, p.Sigma, x, y, noise)
+            return sum(q * max(naive.inner(X, mu) - p.cost, 0) for X, q in zip(p.items, p.probs))
+        law = NormalDist(x @ p.mu, np.sqrt(spread))
+        kinks = [x @ p.mu + (p.cost - X @ p.mu) * spread / (X @ p.Sigma @ x) for X in p.items if X @ p.Sigma @ x]
+        low, high = law.mean - 10 * law.stdev, law.mean + 10 * law.stdev
+        then = quad(lambda y: after(y) * law.pdf(y), low, high, points=sorted(k for k in kinks if low < k < high),
+                    limit=200)[0]
+        now = p.probs @ np.maximum(p.items @ p.mu - p.cost, 0)
+        assert foresight.gradient(world, p.mu, p.Sigma, i, np.inf) == pytest.approx(then - now, rel=1e-8)
+
+
+def test_the_gain_is_utility_divergence_removed():
+    """Zhang, Xu and Callan's measure: how much less a decision from the mean loses to one that knows theta."""
+    p, i = problem(), 0
+    world, rng = lookahead.make_world(p, [], 1), np.random.default_rng(1)
+    x = p.items[i]
+    theta = rng.multivariate_normal(p.mu, p.Sigma, 200_000)
+    y = theta @ x + p.noise_sd * rng.standard_normal(len(theta))
+    step = p.Sigma @ x / (x @ p.Sigma @ x + p.noise_sd**2)
+    worth = theta @ p.items.T - p.cost
+
+    def divergence(means):
+        return (np.maximum(worth, 0) - worth * (means @ p.items.T >= p.cost)) @ p.probs
+    removed = divergence(p.mu[None, :]) - divergence(p.mu + np.outer(y - x @ p.mu, step))
+    error = removed.std() / np.sqrt(len(removed))
+    assert abs(removed.mean() - foresight.gradient(world, p.mu, p.Sigma, i, np.inf)) < 4 * error
+
+
+def test_scores_equal_the_loops():
+    p = problem()
+
+    def decisions(policy, items, feedback):
+        return naive.belief_decisions(p, lambda mu, Sigma, i, n: policy.alpha * naive.score_gradient(
+            p, mu, Sigma, i) > p.cost - naive.inner(p.items[i], mu), items, feedback)
+    agree(p, [lookahead.scores(a) for a in ALPHAS], decisions)
+
+
+def test_information_directed_equals_the_loops():
+    p = problem()
+
+    def decisions(policy, items, feedback):
+        return naive.belief_decisions(p, lambda mu, Sigma, i, n: i in naive.directed_set(p, mu, Sigma, policy.alpha),
+                                      items, feedback)
+    agree(p, [lookahead.information_directed(a) for a in ALPHAS], decisions)
+
+
+def test_bayes_ucb_equals_the_loops():
+    p = problem()
+
+    def decisions(policy, items, feedback):
+        return naive.belief_decisions(
+            p, lambda mu, Sigma, i, n: naive.inner(p.items[i], mu) + policy.alpha * NormalDist().inv_cdf(1 - 1 / (n + 2))
+            * np.sqrt(naive.variance(Sigma, p.items[i])) >= p.cost, items, feedback)
+    agree(p, [lookahead.bayes_ucb(a) for a in ALPHAS], decisions)
+
+
+@pytest.mark.parametrize("items", [ITEMS, [[1, 0, 0], [0.5, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 0]]])
+def test_phased_exploration_equals_the_loops(items):
+    p = problem(items=np.array(items, float))
+    agree(p, [lookahead.phased(a) for a in (0.5, 1, 4)],
+          lambda policy, items, feedback: naive.phased_decisions(p, policy.alpha, items, feedback))
+
+
+def test_rollouts_equal_the_loops():
+    p = problem(gamma=0.6)
+    rules = [lookahead.rollout(a, 12) for a in (0.2, 1.5)]
+    world = lookahead.make_world(p, rules, 40)
+    futures = world.users.tolist(), world.coming.tolist(), world.noise.tolist()
+    assert len(futures[0]) == 12
+    agree(p, rules, lambda policy, items, feedback: naive.belief_decisions(
+        p, lambda mu, Sigma, i, n: naive.rollout_decision(p, mu, Sigma, i, policy.alpha, *futures), items, feedback))
+
+
+def test_a_singular_belief_has_a_root():
+    Sigma = np.array([[1.0, 2, 0], [2, 4, 0], [0, 0, 0]])
+    L = foresight.root(Sigma)
+    assert L @ L.T == pytest.approx(Sigma)
+
+
+EVERY = [policies.ucb(0.5), lookahead.knowledge_gradient(), policies.thompson(), lookahead.scores(),
+         lookahead.information_directed(), policies.dtd_dp(law="prior"), lookahead.bayes_ucb(), lookahead.phased(),
+         lookahead.rollout(0.5, 4)]
+
+
+def test_company_and_order_change_nothing():
+    """Each policy's rewards are those it has alone: all meet the same streams."""
+    p = problem(gamma=0.7)
+    together = simulate.replicate(p, EVERY, 5, horizon=20)
+    alone = np.vstack([simulate.replicate(p, [policy], 5, horizon=20) for policy in EVERY])
+    assert np.array_equal(together, alone)
+    assert np.array_equal(together[::-1], simulate.replicate(p, EVERY[::-1], 5, horizon=20))
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="numba was started with one thread")
+def test_threads_change_nothing():
+    p = problem(gamma=0.7)
+    two = simulate.replicate(p, EVERY, 200, horizon=15)
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        assert np.array_equal(two, simulate.replicate(p, EVERY, 200, horizon=15))
+    finally:
+        numba.set_num_threads(before)
+
+
+def test_hard_clusters_attain_the_bound():
+    """Clusters with independent preferences: the policy's exact value is the certified bound."""
+    p = make_problem(np.eye(3), [0.5, 0.3, 0.2], [0.1, 0.4, -0.2], np.diag([1, 0.5, 2]), 0.7, 0.4, 0.9)
+    best = exact.decoupled(p, policies.clusters())
+    limits = bound.decomposition(p, 1e-3)
+    assert best.value == pytest.approx(limits.value, rel=1e-4)
+    assert best.value <= limits.upper + best.error
+    assert best.value > exact.decoupled(p, policies.ucb(0.5)).value
+
+
+def test_laws_of_projection():
+    p = problem()
+    assert policies.mean_projection(p, "own") == pytest.approx(p.probs)
+    assert policies.mean_projection(p, "always") == pytest.approx(np.ones(5))
+    want = [sum(q * max(naive.inner(X, naive.times(SIGMA, x)), 0) for X, q in zip(ITEMS, p.probs))
+            / (naive.variance(SIGMA, x) or 1) for x in ITEMS]
+    assert policies.mean_projection(p, "prior") == pytest.approx(want)
+    for law in policies.LAWS:
+        means = [x @ weight for x, weight in policies.projections(p, law)]
+        assert policies.mean_projection(p, law) == pytest.approx(means)
+        assert all((x >= 0).all() for x, _ in policies.projections(p, law))
+
+
+def test_an_isotropic_prior_projects_as_the_paper_does():
+    p = problem(Sigma=0.3 * np.eye(3))
+    assert policies.mean_projection(p, "prior") == pytest.approx(policies.mean_projection(p))
+
+
+def test_labels_tell_the_policies_apart():
+    every = [*EVERY, policies.dtd_dp(), policies.dtd_ucb(1), policies.dtd_ucb(1, "prior"), policies.gittins(),
+             policies.clusters(), policies.dtd_dp(1, "model"), lookahead.rollout(0.5, 8)]
+    assert len({policies.label(policy) for policy in every}) == len(every)
+
+
+@pytest.mark.parametrize("call, name", [
+    (lambda: policies.dtd_dp(law="cosine"), "law is 'cosine'"),
+    (lambda: policies.dtd_ucb(1, "cosine"), "law is 'cosine'"),
+    (lambda: lookahead.knowledge_gradient(-1), "alpha is -1"),
+    (lambda: lookahead.rollout(1, 1), "futures is 1"),
+    (lambda: lookahead.rollout(1, 2.5), "futures is 2.5"),
+    (lambda: simulate.replicate(problem(), [], 1), "policies is empty"),
+    (lambda: simulate.replicate(problem(), [lookahead.phased(), "ucb"], 1), "policies holds 'ucb'"),
+    (lambda: policies.compile_rules(problem(), [lookahead.phased()]), "policies holds Policy"),
+])
+def test_bad_arguments_are_named(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()
