@@ -1,0 +1,73 @@
+"""Which documents and readers the book uses: the derived ones that come with it, or a reader's own.
+
+BOOK_ARXIV is read here and nowhere else.  It holds two paths, joined as in PATH (by a colon, on Windows by a
+semicolon): an arXiv metadata snapshot and a click log, as `lib.datasets.arxiv` reads them.
+"""
+from functools import lru_cache
+import os
+
+import numpy as np
+
+from lib import datasets
+
+
+@lru_cache(maxsize=4)
+def documents(ratio=1, articles=40):
+    """Documents as topics and their readers: CiteULike's, or those of BOOK_ARXIV.
+
+    Parameters
+    ----------
+    ratio : int
+        Documents sampled as not read for each one read; 1 or 4 for CiteULike.
+    articles : int
+        Size of the items' finite support, a random sample.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        When BOOK_ARXIV does not hold two paths, and whatever the loader finds wrong.
+
+    Examples
+    --------
+    >>> documents().items.shape
+    (40, 10)
+    """
+    setting = os.environ.get("BOOK_ARXIV")
+    if not setting:
+        return datasets.citeulike(ratio=ratio, articles=articles)
+    paths = setting.split(os.pathsep)
+    if len(paths) != 2 or not all(paths):
+        raise ValueError(f"BOOK_ARXIV is {setting!r}: it must be a snapshot and a click log, joined by {os.pathsep!r}")
+    return datasets.arxiv(*paths, ratio=ratio, articles=articles)
+
+
+def typical_costs(problem, steps):
+    """Costs around the stream's mean reward, in units of the spread of preferences: rounded to two digits.
+
+    A cost of mean + t sd is one at which a typical item loses t prior standard deviations.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own cost does not matter.
+    steps : sequence of float
+        Values of t.
+
+    Returns
+    -------
+    tuple of float
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> typical_costs(make_problem([[1]], [1], [3], [[4]], 1, 0, .9), (-.5, 0, .25))
+    (2.0, 3.0, 3.5)
+    """
+    mean = problem.probs @ problem.items @ problem.mu
+    sd = np.sqrt(problem.probs @ np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items))
+    digits = 1 - int(np.floor(np.log10(sd))) if sd > 0 else 2
+    return tuple(float(round(mean + t * sd, digits)) for t in steps)
