@@ -1,0 +1,185 @@
+"""One self-contained page about a stream of your own: `python -m lib.report items.csv ratings.csv --cost 3.5`.
+
+The page holds its pictures and loads nothing from elsewhere.  It is written whole or not at all.  What is wrong with
+the files or the arguments is said in one line that names file, line, column and value; the exit code is then 2.
+"""
+import argparse
+import base64
+import contextlib
+from html import escape
+import io
+import os
+from pathlib import Path
+import sys
+import tempfile
+
+import numpy as np
+import pandas as pd
+
+from lib import analysis, datasets, experiments, figures, policies, portraits, predict
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Information filtering: {title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
+img {{ max-width: 100%; height: auto; background: white; }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
+td, th {{ padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8886; }}
+td:first-child, th:first-child {{ text-align: left; }}
+.answer, .caution {{ border-left: 4px solid #0072B2; padding: .3rem 1rem; margin: 1rem 0; }}
+.caution {{ border-color: #D55E00; }}
+figure {{ margin: 1rem 0; }} figcaption {{ font-size: .9rem; }}
+</style></head><body>
+<h1>Which items to forward</h1>
+{body}
+</body></html>
+"""
+
+
+def picture(figure, alt, caption):
+    """A figure as HTML with the image inside."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=120, metadata={"Software": None})
+    data = base64.b64encode(stream.getvalue()).decode()
+    return (f'<figure><img alt="{escape(alt)}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{escape(caption)}</figcaption></figure>")
+
+
+def grid(frame):
+    """A data frame as an HTML table, numbers to four digits."""
+    return frame.to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", na_rep="")
+
+
+def answer(found):
+    """The recommendation in a sentence or two."""
+    top = found.best.iloc[0]
+    if not found.prior_forwards:
+        return (f"At cost {found.problem.cost:g} no policy that was tried forwards anything: the prior expects too little. The upper "
+                f"bound on what could be earned is {top.bound:.4g} (standard error {top.bound_se:.2g}).")
+    share = f", {min(100 * top['mean'] / top.bound, 100):.0f} % of it" if top.bound > 0 else ""
+    return (f"At cost {found.problem.cost:g} use {policies.label(found.recommended)}. It earns {top['mean']:.4g} a user (standard "
+            f"error {top.se:.2g}); no policy can earn more than {top.bound:.4g} (standard error {top.bound_se:.2g}){share}.")
+
+
+def guide(dataset, prior, costs):
+    """For each cost: how many ratings and items are above it; a data frame."""
+    mean, value = dataset.items @ prior.mu, dataset.ratings.value
+    return pd.DataFrame({"cost": costs, "ratings at or above it, %": [100 * np.mean(value >= c) for c in costs],
+                         "items expected to be worth it, %": [100 * dataset.probs @ (mean >= c) for c in costs]})
+
+
+def pictures(found):
+    """The report's pictures, as HTML: prior, rewards, gaps, calibration."""
+    data, prior, table = found.dataset, found.prior, found.table
+    costs = sorted(set(table.cost))
+    limits = table.groupby("cost").bound.first().loc[costs].to_numpy()
+    count = int(table.replications.iloc[0])
+    seen = {"held-out users": predict.calibration(predict.predict(data, prior, prior.held_out), 8)} if len(prior.held_out) else {}
+    parts = [picture(portraits.priors(data.features, {found.method: (prior.mu, prior.Sigma)}, "rating"),
+                     "Prior means and spreads", "What a new user is expected to like: prior mean and one standard deviation."),
+             picture(figures.reward_over_cost(figures.Panel(costs, experiments.curves(table), limits), count),
+                     "Reward over cost", "Total discounted reward of each policy, alpha tuned, and the upper bound (dashed)."),
+             picture(figures.gap_over_cost(figures.Panel(costs, experiments.curves(table, "gap")), count),
+                     "Optimality gap over cost", "How far each policy stays below the bound.")]
+    if seen:
+        parts.append(picture(portraits.calibration(seen), "Calibration", "Later ratings of held-out users against their "
+                             "prediction from the earlier ones; on the dashed line both agree."))
+    return parts
+
+
+def body(found):
+    """The page's content."""
+    data, prior, top = found.dataset, found.prior, found.best.iloc[0]
+    low, high = data.notes["rating_range"]
+    columns = ["policy", "alpha", "mean", "se", "gap", "gap_se", "optimism"]
+    shown = pictures(found)
+    warned = "".join(f'<div class="caution"><b>{escape(c.name)}.</b> {escape(c.text)}</div>' for c in found.cautions)
+    counts = "".join(f"<tr><td>{escape(str(name))}</td><td>{escape(str(value))}</td></tr>"
+                     for name, value in {**data.notes, **prior.counts}.items())
+    real = "" if found.replayed.empty else (
+        f"<h2>On the real ratings of {len(prior.held_out)} held-out users</h2><p>Each policy meets the items that a user rated, real "
+        "ratings for feedback. Users chose those items: this shows how policies do on such streams, not on items at random."
+        f"</p>{grid(found.replayed)}")
+    return "\n".join((
+        f'<div class="answer">{escape(answer(found))}</div>', f"<h2>Warnings</h2>{warned or '<p>None.</p>'}",
+        f"<h2>The prior and the noise</h2><p>{len(prior.train)} users ({escape(found.method)}), {len(prior.held_out)} "
+        f"others held out. Noise standard deviation of one feature {prior.noise_sd:.4g}, from the residuals. Ratings run from {low:g} "
+        f"to {high:g}.</p>{shown[0]}",
+        f"<h2>Policies at cost {found.problem.cost:g}</h2><p>Alpha was chosen on {escape(str(found.users[0]))} simulated users, the "
+        f"numbers come from {int(top.replications)} others; optimism is what choosing on the same users would have added.</p>"
+        f"{grid(found.best[columns])}", "<h2>Over the cost</h2>", *shown[1:3],
+        "<h2>Choosing a cost</h2><p>The cost is in the unit of the ratings: the rating at which you would be indifferent between "
+        "showing an item and showing nothing. If an item above it is worth an interruption and one below is not, that is "
+        f"your cost.</p>{grid(guide(data, prior, sorted(set(found.table.cost))))}",
+        *(["<h2>Does the model describe your users?</h2>", shown[3]] if len(shown) > 3 else []), real,
+        f"<h2>What was read</h2><table>{counts}</table>"))
+
+
+def write(text, path):
+    """Write `text` to `path`, whole or not at all."""
+    path = Path(path)
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
+
+
+def scale(text):
+    """'1:5' as (1.0, 5.0)."""
+    low, colon, high = text.partition(":")
+    try:
+        found = float(low), float(high)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not low:high, such as 1:5") from None
+    if not (colon and found[0] < found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not low:high, such as 1:5")
+    return found
+
+
+def arguments(words):
+    """The parsed command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.report", description="Analyse a stream of items and ratings; writes one HTML file.",
+        epilog="The cost is the rating at which showing an item and showing nothing are equally good. The report lists how many "
+               "ratings and items lie above it and above other costs.")
+    parser.add_argument("items", help="CSV: item_id, then one column a feature, nonnegative numbers")
+    parser.add_argument("ratings", help="CSV: user_id, item_id, rating, and time if known")
+    parser.add_argument("--cost", type=float, required=True, help="cost of forwarding one item, in the unit of the ratings")
+    parser.add_argument("--gamma", type=float, default=.9, help="discount: a user meets gamma/(1-gamma) items (%(default)s)")
+    parser.add_argument("--scale", type=scale, help="lowest and highest rating, such as 1:5: others are errors")
+    parser.add_argument("--prior", choices=("empirical_bayes", "least_squares"), default="empirical_bayes")
+    parser.add_argument("--min-ratings", type=int, help="leave out users with fewer (10, or three a feature)")
+    parser.add_argument("--users", type=int, default=1024, help="simulated users (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", default="report.html", help="the page (%(default)s)")
+    return parser.parse_args(words)
+
+
+def main(words=None):
+    """Run the command line; 0, or 2 where something is wrong with files or arguments."""
+    chosen = arguments(words)
+    try:
+        data = datasets.ratings(chosen.items, chosen.ratings, chosen.scale)
+        found = analysis.analyse(data, chosen.cost, chosen.gamma, chosen.prior, chosen.min_ratings,
+                                 users=(chosen.users, chosen.users), seed=chosen.seed)
+        write(PAGE.format(title=escape(data.source), body=body(found)), chosen.output)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(answer(found))
+    for caution in found.cautions:
+        print(f"warning: {caution.name}. {caution.text}")
+    print(f"written to {chosen.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""The report on a stream of one's own: a page from good files, one clear line and nothing else from bad ones."""
+import re
+
+import numpy as np
+import pytest
+
+from lib import analysis, cautions, datasets, report
+from lib.records import Ratings
+
+ITEMS = "item_id,news,music\na,1,0\nb,0,1\nc,0.5,0.5\n"
+
+
+def write_stream(folder, users=60, times=True, seed=0):
+    """Two files with ratings of known users: theta ~ N((3, 3.4), .5), noise .4 a feature."""
+    rng = np.random.default_rng(seed)
+    x = {"a": np.array([1, 0]), "b": np.array([0, 1]), "c": np.array([.5, .5])}
+    lines = ["user_id,item_id,rating" + (",time" if times else "")]
+    for u in range(users):
+        theta = rng.normal([3, 3.4], .7)
+        names = [f"{kind}{n}" for n in range(8) for kind in x]
+        for n, name in enumerate(names):
+            v = x[name[0]]
+            y = v @ theta + .4 * np.sqrt(np.count_nonzero(v)) * rng.standard_normal()
+            lines.append(f"u{u},{name},{y:.3f}" + (f",{1000 + n}" if times else ""))
+    items = ["item_id,news,music"] + [f"{kind}{n},{v[0]},{v[1]}" for n in range(8) for kind, v in x.items()]
+    (folder / "items.csv").write_text("\n".join(items) + "\n")
+    (folder / "ratings.csv").write_text("\n".join(lines) + "\n")
+    return folder / "items.csv", folder / "ratings.csv"
+
+
+@pytest.mark.slow
+def test_a_page_that_needs_nothing_else(tmp_path, capsys):
+    items, ratings = write_stream(tmp_path)
+    page = tmp_path / "page.html"
+    assert report.main([str(items), str(ratings), "--cost", "3.2", "--users", "128", "--output", str(page)]) == 0
+    text = page.read_text()
+    assert not re.search(r"(src|href)\s*=\s*[\"'](?!data:)", text) and "http" not in text and "<script" not in text
+    assert text.count("data:image/png;base64,") == 4 and text.count(" alt=") == 4
+    for words in ("DTD-UCB", "Thompson sampling", "alpha", "gap", "held out", "Choosing a cost", "cost 3.2 use"):
+        assert words in text
+    said = capsys.readouterr().out
+    assert "At cost 3.2 use" in said and "written to" in said
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["items.csv", "page.html", "ratings.csv"]
+
+
+@pytest.mark.slow
+def test_the_numbers_behind_it(tmp_path):
+    data = datasets.ratings(*write_stream(tmp_path, users=200))
+    found = analysis.analyse(data, 3.2, steps=(), users=(256, 512))
+    assert found.prior.mu == pytest.approx([3, 3.4], abs=.2) and found.prior.noise_sd == pytest.approx(.4, abs=.05)
+    assert set(found.best.policy) == {"Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP"}
+    assert (found.best["mean"] - 3.5 * found.best.gap_se < found.best.bound).all()
+    assert found.best.gap.to_numpy() == pytest.approx((found.best.bound - found.best["mean"]).to_numpy())
+    assert found.best.tuning_mean.is_monotonic_decreasing and found.recommended.kind != "thompson"
+    assert list(found.replayed.order.unique()) == ["in time order", "shuffled"]
+    assert "too few users" not in [c.name for c in found.cautions]
+
+
+@pytest.mark.parametrize("items, ratings, words", [
+    (ITEMS, "user_id,item_id,rating\nu,a,x\n", ["ratings.csv, line 2, column rating", "'x'"]),
+    (ITEMS, "user_id,item_id,rating\nu,z,3\n", ["ratings.csv, line 2, column item_id", "'z'"]),
+    (ITEMS, "user_id,item_id,rating\nu,a,11\n", ["ratings.csv, line 2, column rating", "11", "1.0 to 5.0"]),
+    (ITEMS, "user_id,item_id,rating\nu,a,3\nv,b,4\n", ["0 users are left"]),
+    (ITEMS, "user_id,item_id,rating\nu,a,3\nv,b,3\n", ["every rating is 3"]),
+    ("item_id,news\na,-1\n", "user_id,item_id,rating\nu,a,3\n", ["items.csv, line 2, column news", "-1"]),
+    ("item_id,news\na,1\n", None, ["ratings.csv"]),
+])
+def test_wrong_files_leave_one_line_and_no_page(tmp_path, capsys, items, ratings, words):
+    (tmp_path / "items.csv").write_text(items)
+    if ratings is not None:
+        (tmp_path / "ratings.csv").write_text(ratings)
+    page = tmp_path / "page.html"
+    page.write_text("the page of yesterday")
+    assert report.main([str(tmp_path / "items.csv"), str(tmp_path / "ratings.csv"), "--cost", "3", "--scale", "1:5",
+                        "--output", str(page)]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ") and said.err.count("\n") == 1 and not said.out
+    for word in words:
+        assert word in said.err
+    assert page.read_text() == "the page of yesterday"
+    assert len(list(tmp_path.iterdir())) == 2 + (ratings is not None)
+
+
+@pytest.mark.parametrize("words", [
+    ["i", "r"], ["i", "r", "--cost", "much"], ["i", "r", "--cost", "3", "--scale", "5:1"],
+    ["i", "r", "--cost", "3", "--scale", "5"], ["i", "r", "--cost", "3", "--scale", "a:b"]])
+def test_wrong_arguments_exit_with_2(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        report.main(words)
+    assert stop.value.code == 2 and "error" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option, words", [(["--gamma", "1"], "gamma is 1.0"), (["--cost", "nan"], "cost is nan"),
+                                           (["--min-ratings", "1000"], "users are left")])
+def test_wrong_values_are_named(tmp_path, capsys, option, words):
+    items, ratings = write_stream(tmp_path, users=12)
+    assert report.main([str(items), str(ratings), "--cost", "3", *option, "--output", str(tmp_path / "p.html")]) == 2
+    assert words in capsys.readouterr().err and not (tmp_path / "p.html").exists()
+
+
+def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    report.write("old", page)
+    monkeypatch.setattr(report.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        report.write("new", page)
+    assert page.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+def stream(tmp_path, **options):
+    data = datasets.ratings(*write_stream(tmp_path, **options))
+    return data, datasets.prior(data, min_ratings=10)
+
+
+def names(data, prior):
+    return [c.name for c in cautions.data_cautions(data, prior, .5)]
+
+
+def test_a_good_stream_gets_no_warning(tmp_path):
+    assert names(*stream(tmp_path)) == []
+
+
+def test_warnings_about_users_times_and_prior(tmp_path):
+    data, prior = stream(tmp_path, users=12, times=False)
+    assert names(data, prior) == ["too few users", "no times"]
+    assert cautions.dropped_users(prior._replace(counts=prior.counts | {"users_kept": 5})).name == "most users are left out"
+    assert cautions.ill_conditioned(prior._replace(Sigma=np.ones((2, 2)))).name == "ill-conditioned prior"
+    assert "music (60)" in cautions.wide_preferences(data, prior._replace(Sigma=np.diag([1, 3600.])), data.features).text
+
+
+def test_warnings_about_residuals(tmp_path):
+    data, prior = stream(tmp_path)
+    start, item, value, time = data.ratings
+    odd = value + np.where(np.random.default_rng(1).random(len(value)) < .03, 8, 0)
+    assert "residuals far from normal" in names(data._replace(ratings=Ratings(start, item, odd, time)), prior)
+    place = np.concatenate([np.linspace(0, 1, n) for n in np.diff(start)])
+    moved = data._replace(ratings=Ratings(start, item, value + .8 * place, time))
+    assert "drift over time" in names(moved, prior)
+    narrow = np.where(np.count_nonzero(data.items, axis=1)[item] == 2, .3, 1.) * np.random.default_rng(2).normal(size=len(value))
+    assert cautions.constant_noise(data, narrow, item).name == "noise does not grow with features"
+    assert cautions.constant_noise(data, narrow / .3, np.zeros_like(item)) is None
+
+
+def test_silence_at_once_and_after_bad_luck(tmp_path):
+    data, prior = stream(tmp_path, users=12)
+    problem = report.analysis.make_problem(data.items, data.probs, prior.mu, prior.Sigma, .4, 3.0, .9)
+    theta = np.array([[5., 5.], [5., 5.], [0., 0.]])
+    never, early = np.zeros((3, 10), bool), np.zeros((3, 10), bool)
+    early[0], early[1, :3] = True, True
+    assert cautions.silent(problem, "UCB", theta, never).name == "nothing is ever forwarded"
+    assert "50 %" in cautions.silent(problem, "UCB", theta, early).text
+    assert cautions.silent(problem, "UCB", theta[[0, 2]], early[[0, 2]]) is None
