@@ -13,10 +13,10 @@ LAYERS = (                              # from the bottom; modules side by side 
     "policies bound optimum losses sources cautions",
     "lookahead",
     "simulate dual exact specs",
-    "experiments replay",
+    "experiments replay contest",
     "analysis",
     "figures",
-    "portraits",
+    "portraits ranks",
     "report",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}

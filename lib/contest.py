@@ -1,0 +1,110 @@
+"""Policies side by side: what exploration earns beyond exploitation, tuned on some users and measured on others.
+
+The gain of a policy over another is measured by what their decisions are charged against full observation
+(`lib.losses`): the identity V^pi = FO - E charges makes the difference of charges, on common random numbers, an
+unbiased estimate of the difference of values, with a fraction of the variance of the rewards' difference.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from lib import losses, simulate
+from lib.policies import exploit
+from lib.problem import Estimate
+
+TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose)
+
+
+class Entry(NamedTuple):
+    """A family of policies that takes part."""
+
+    name: str
+    rule: object            # a function from alpha to a Policy
+    alphas: tuple           # the values it is tuned over; one value: untuned
+
+
+def gains(problem, rules, replications, horizon=60, seed=0):
+    """What each rule earns beyond exploitation, one column a user.
+
+    Parameters
+    ----------
+    problem : Problem
+    rules : sequence of Policy
+    replications, horizon : int
+    seed : int or sequence of int
+
+    Returns
+    -------
+    ndarray (P, R)
+        Its mean over users is the difference of values over `horizon` items; single columns mean nothing.
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1]], [1], [1], [[0]], 1, .5, .5)
+    >>> gains(problem, [exploit()], 2, horizon=3)
+    array([[0., 0.]])
+    """
+    run = simulate.episodes(problem, [exploit(), *rules], replications, horizon, seed)
+    control = losses.control(problem, run.items, run.feedback, run.decisions, run.rewards, inner=1, seed=seed)
+    charges = control - run.rewards
+    return charges[0] - charges[1:]
+
+
+def estimate(columns):
+    """Mean over the last axis and its standard error."""
+    return Estimate(columns.mean(axis=-1), columns.std(axis=-1, ddof=1) / np.sqrt(columns.shape[-1]))
+
+
+def tune(problem, entries, replications, horizon=60, seed=0):
+    """For each entry the rule with the best mean gain on the tuning users; entries with one alpha are not simulated."""
+    tried = [(entry, alpha) for entry in entries for alpha in entry.alphas if len(entry.alphas) > 1]
+    rules = [entry.rule(alpha) for entry, alpha in tried]
+    means = gains(problem, rules, replications, horizon, (seed, TUNING)).mean(axis=1) if rules else []
+    best = {}
+    for (entry, _), rule, mean in zip(tried, rules, means):
+        if entry.name not in best or mean > best[entry.name][0]:
+            best[entry.name] = mean, rule
+    return [best[entry.name][1] if len(entry.alphas) > 1 else entry.rule(entry.alphas[0]) for entry in entries]
+
+
+def play(problem, costs, entries, tuning, evaluation, horizon=60, seed=0):
+    """Tune every entry at every cost, and measure its gain on other users, the same at every cost.
+
+    Parameters
+    ----------
+    problem : Problem
+    costs : sequence of float
+    entries : sequence of Entry
+        With different names.
+    tuning, evaluation : int
+        Numbers of users.
+
+    Returns
+    -------
+    chosen : list of list of Policy
+        For each cost, the rule of each entry.
+    gains : ndarray (costs, entries, evaluation)
+    """
+    if len({entry.name for entry in entries}) < len(entries):
+        raise ValueError(f"entries share a name: {sorted(entry.name for entry in entries)}")
+    chosen, measured = [], []
+    for cost in costs:
+        here = problem._replace(cost=float(cost))
+        chosen.append(tune(here, entries, tuning, horizon, seed))
+        measured.append(gains(here, chosen[-1], evaluation, horizon, (seed, EVALUATION)))
+    return chosen, np.array(measured)
+
+
+def share(columns, reference):
+    """Mean of columns (..., R) over that of reference (R,), an Estimate of the ratio with its paired error.
+
+    Examples
+    --------
+    >>> share(np.array([2., 4.]), np.array([1., 2.]))
+    Estimate(mean=np.float64(2.0), se=np.float64(0.0))
+    """
+    scale = reference.mean()
+    ratio = columns.mean(axis=-1) / scale
+    rest = columns - np.multiply.outer(ratio, reference)
+    return Estimate(ratio, rest.std(axis=-1, ddof=1) / np.sqrt(len(reference)) / abs(scale))
