@@ -96,6 +96,7 @@ def set_environment(root):
     path = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path))
     os.environ["NUMBA_CACHE_DIR"] = str(root / "_build" / "numba" / kernels_key(root))
+    os.environ["BOOK_BUILD"] = "1"          # no progress bars in outputs that are compared
 
 
 def log_execution(root, chapter, by):
