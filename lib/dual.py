@@ -28,7 +28,7 @@ from lib.problem import Estimate, noise_var
 
 SEQUENCES = 34                            # purpose of the random streams
 Z95 = 1.6448536269514722                  # standard normal quantile, one-sided 95 %
-LEAF = 8                                  # fewest paths for the leaf of one item
+LEAF = 8                                  # fewest paths for the leaf of one item, when there are paths enough
 
 
 class Bound(NamedTuple):
@@ -87,13 +87,16 @@ def first_forward(values, probs, gamma):
         w = better
 
 
-def _estimate(known, leaves, problem):
+def _estimate(known, leaves, problem, paired=()):
     """T of A_x = mean of known[:, x] minus mean of leaves[x]; its standard error by the slopes of T.
 
+    The leaves of items in `paired` are one draw from each of an even number of strata: neighbours give the error.
     Where no item is worth a forward T = 0 has no slope: the limit is then T of simultaneous limits of A.
     """
     mean = known.mean(axis=0) - [leaf.mean() for leaf in leaves]
     own = np.array([leaf.var(ddof=1) / len(leaf) if len(leaf) > 1 else 0.0 for leaf in leaves])
+    for x in paired:
+        own[x] = ((leaves[x][::2] - leaves[x][1::2])**2).sum() / len(leaves[x])**2
     w, slope = first_forward(mean, problem.probs, problem.gamma)
     if w == 0:
         se = np.sqrt(own + known.var(axis=0, ddof=1) / len(known))
@@ -133,7 +136,7 @@ def _leaves(problem, known, paths, inner, effort, seed):
     error = known.std(axis=0, ddof=1) / np.sqrt(len(known))
     wanted = (known.mean(axis=0) + 4 * error > commitment) & (problem.probs > 0)
     share = problem.probs * wanted
-    counts = np.where(wanted, np.maximum(LEAF, np.round(paths * share / max(share.sum(), 1e-300))), 0).astype(int)
+    counts = np.where(wanted, np.maximum(min(LEAF, 2 + paths // 100), np.round(paths * share / max(share.sum(), 1e-300))), 0).astype(int)
     least = least_charges(problem, np.repeat(np.arange(len(counts)), counts), inner, effort, seed)
     return [leaf if len(leaf) else np.zeros(1) for leaf in np.split(least, np.cumsum(counts)[:-1])]
 
@@ -158,8 +161,15 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
     """The first two forwards exact, the dual after them: an Estimate.
 
     A first pass, on other streams, picks the items that may be forwarded first; their leaves are `dual_first`
-    after each of `outer` draws of their feedback.  The other items keep a dual leaf.
+    after each of `outer` draws of their feedback, an even number of strata.  The other items keep a dual leaf.
+
+    Raises
+    ------
+    ValueError
+        If `outer` is not even and positive.
     """
+    if outer < 2 or outer % 2:
+        raise ValueError(f"outer is {outer}: it must be even and positive")
     seed = _parts(seed)
     known = forward_values(problem, seed=(*seed, 0))[:, 1:]
     pilot = _leaves(problem, known, paths, inner, effort, (*seed, 0))
@@ -174,7 +184,7 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
         leaves[x] = np.array([bound.full_observation(left, 400, seed=int(rng.integers(2**31))).mean
                               - dual_first(left, paths, inner, effort, (*seed, 4, int(x), i), 80).mean
                               for i, left in enumerate(rest)])
-    return _estimate(known, leaves, problem)
+    return _estimate(known, leaves, problem, np.flatnonzero(slope))
 
 
 def _bound(name, estimate):

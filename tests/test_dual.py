@@ -192,6 +192,7 @@ def optima():
     return optimum.solve(small(), [-.5, .6], step=.15, depth=15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", [-.5, 0, .2, .4, .6])
 def test_bounds_of_the_small_instance_stay_above_the_optimum(optima, cost):
     problem, lower = small(cost), optimum.value(optima, [0, 0], cost).lower
@@ -219,6 +220,7 @@ def test_bounds_of_the_simulated_instance_stay_above_its_optimum(cost, truth):
         assert estimate.mean + 3 * estimate.se >= truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [.7, .95, .99])
 def test_other_discounts(gamma):
     """One feature seen by every item: Theorem 1 is exact."""
@@ -296,6 +298,7 @@ def test_threads_and_seeds():
 
 @pytest.mark.parametrize("call, words", [
     (lambda: dual.best(small(), 0), "budget_seconds is 0"),
+    (lambda: dual.dual_second(small(), outer=3), "outer is 3"),
     (lambda: losses.control(small(), [[0]], [[0.]], [[[True, False]]], [[0.]]), "must have shapes"),
     (lambda: losses.control(small(), [[0]], [[0.]], [[[True]]], [[0.], [1.]]), r"rewards must have shape \(1, 1\)"),
     (lambda: losses.gap(small(), [[3]], [[0.]], [[[True]]]), "there are 3 items"),
