@@ -110,7 +110,7 @@ def thin(x, q, p, most):
 
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
     """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 2", kind, x, q, p, gamma, b0, accuracy)
+    key = store.digest("sweep 3", kind, x, q, p, gamma, b0, accuracy)
     if key in MEMORY:
         MEMORY.move_to_end(key)
         return MEMORY[key]

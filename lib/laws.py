@@ -61,31 +61,53 @@ def hat_law(t, d):
 
 
 @nb.njit(cache=True)
+def anchored(a, d, t):
+    """Value at a of a line through (a + d, (-(a + d))^+) that lies below g = E (t Z - .)^+ on [a, a + d]."""
+    end = max(-a - d, 0.0)
+    slope = np.inf
+    for i in range(100):                               # g decreases: its value at the end of each of 100 pieces
+        slope = min(slope, (t * psi(-(a + (i + 1) / 100 * d) / t) - end) / (d * (1 - i / 100)))
+    return end + d * slope
+
+
+@nb.njit(cache=True)
+def cell_line(a, d, t):
+    """Values at a and a + d of a line between (-.)^+ and g = E (t Z - .)^+ on the cell; nan where there is none.
+
+    The tangent of g at the middle; where it falls below (-.)^+ at one end, a line through that end.
+    """
+    low, high = max(-a, 0.0), max(-a - d, 0.0)
+    z = (a + 0.5 * d) / t
+    g, slope = t * psi(-z), -0.5 * math.erfc(z * 0.7071067811865476)        # g'(a) = -Phi(-a/t)
+    left, right = g - slope * 0.5 * d, g + slope * 0.5 * d
+    if left < low and right < high:
+        return (low, high) if a >= 0 or a + d <= 0 else (np.nan, np.nan)
+    if right < high:
+        left, right = anchored(a, d, t), high
+    elif left < low:                                   # the mirror image: g(-a) = g(a) + a
+        left, right = low, anchored(-a - d, d, t) - a - d
+    if left < low or right < high:
+        return (low, high) if a >= 0 or a + d <= 0 else (np.nan, np.nan)
+    return left, right
+
+
+@nb.njit(cache=True)
 def lower_law(t, d):
     """(weights, calls) of a lattice law that N(0, t^2) dominates in convex order.
 
-    Fine lattice: hat weights of a variance t1^2 with t^2 - t1^2 >= d^2/4 e^{WIDTH d/t1} t/t1.  Otherwise the polyline
-    of call prices lies below g(a) = t psi(-a/t) and is convex: tangents of g at the middle of each cell, the smaller
-    of two at each node, then the lower convex hull; or a single chord from (d, 0) where t is small against d.
+    Fine lattice: hat weights of a variance t1^2 with t^2 - t1^2 >= d^2/4 e^{WIDTH d/t1} t/t1.  Otherwise call prices on
+    a convex polyline below those of N(0, t^2): a line in each cell, the smaller of two values at each node, and the
+    lower convex hull.
     """
     h = d / t
     if h < FINE:
         return hat_law(math.sqrt(t * t - 0.25 * d * d * math.exp(WIDTH * h * 1.02) * 1.01), d)
     G = np.zeros(int(WIDTH / h) + 4)
-    left = np.inf                                      # value at node l of the tangent in the cell before it
+    before = np.inf
     for l in range(G.size - 2):
-        c = (l + 0.5) * h
-        g, slope = t * psi(-c), -0.5 * math.erfc(c * 0.7071067811865476)       # g'(c) = -Phi(-c)
-        G[l] = max(0.0, min(left, g - slope * 0.5 * d))
-        left = g + slope * 0.5 * d
+        left, right = cell_line(l * d, d, t)
+        G[l], before = min(before, left), right
     hull(G)
-    if h > 1.0:
-        q = np.inf
-        for i in range(200):                           # q (d - a) <= g(a) on each of 200 pieces of [0, d]
-            q = min(q, t * psi(-(i + 1) / 200 * h) / (d * (1 - i / 200)))
-        if q * d > G[0]:
-            G[:] = 0.0
-            G[0] = q * d
     return law(G, d), G
 
 

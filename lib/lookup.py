@@ -8,7 +8,7 @@ import math
 import numba as nb
 import numpy as np
 
-from lib.laws import FINE, WIDTH, hull, psi
+from lib.laws import FINE, WIDTH, cell_line, hull, psi
 from lib.sweep import GUESS, LOWER, UPPER, level_atoms, rounding, solve_point
 
 THIN = 0.01             # a lattice finer than this share of the step is thinned out
@@ -27,23 +27,22 @@ def hat(z, h):
 
 @nb.njit(cache=True)
 def lower_calls(lo, n, d, m, t):
-    """Call prices, at the nodes (lo + i) d - m, of a lattice law that N(0, t^2) dominates in convex order."""
+    """Call prices, at the nodes (lo + i) d - m, of a lattice law that N(0, t^2) dominates; nan where there is none."""
     G = np.empty(n)
-    left = np.inf
-    for i in range(n):
-        c = ((lo + i + 0.5) * d - m) / t
-        g, slope = t * psi(-c), -0.5 * math.erfc(c * 0.7071067811865476)
-        a = (lo + i) * d - m
-        G[i] = max(min(left, g - slope * 0.5 * d), max(-a, 0.0))
-        left = g + slope * 0.5 * d
-    G[0], G[n - 1] = max(m - lo * d, 0.0), max(m - (lo + n - 1) * d, 0.0)
+    before = np.inf
+    for i in range(n - 1):
+        left, right = cell_line((lo + i) * d - m, d, t)
+        if np.isnan(left):
+            return np.full(n, np.nan)
+        G[i], before = min(before, left), right
+    G[n - 1] = before
     hull(G)
     return G
 
 
 @nb.njit(cache=True)
 def step_value(kind, grid, u, m, t, K):
-    """E w(m + X, level u), X being N(0, t^2) replaced by the law of `kind` on the lattice of level u."""
+    """E w(m + X, level u), N(0, t^2) replaced by the law of `kind` on the lattice of level u; nan where it has none."""
     d, stride = grid.spacing[u], 1
     while 2 * stride * d <= THIN * t:
         stride *= 2
@@ -54,6 +53,8 @@ def step_value(kind, grid, u, m, t, K):
     h = d / t
     if kind == LOWER and h >= FINE:
         G = lower_calls(lo, hi - lo + 1, d, m, t)
+        if np.isnan(G[0]):
+            return np.nan
         total = K * (G[-lo] if lo <= 0 <= hi else max(m, 0.0))
         for i in range(max(lo + 1, (first + skip) // stride), min(hi, (first + n + stride - 1) // stride)):
             k = i * stride - first
