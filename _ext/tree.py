@@ -13,6 +13,7 @@ import sys
 
 PINS = ("requirements.txt", "constraints.txt")
 MACHINERY = ("_ext", "_static", "_config.yml", "_toc.yml", "references.bib", *PINS)
+OWN_DATA = ("BOOK_YELP", "BOOK_ARXIV")          # where lib.sources finds a reader's own data
 SITE = ("chapters", "lib", "data", "bench", *MACHINERY)
 
 
@@ -72,11 +73,11 @@ def chapter_code(text):
 
 
 def results_key(root, chapter):
-    """Everything but its own cells that `chapter` depends on: the modules it runs, the data, pins, Python, size."""
+    """Everything but its own cells that `chapter` depends on: the modules it runs, the data, pins, Python, settings."""
     names = imports(chapter_code(chapter.read_text()))
     tables = [path for path in files(root, ["data", "bench"]) if path.suffix != ".py"]
     return digest(root, modules(root, names) + tables + files(root, PINS),
-                  sys.version, os.environ.get("BOOK_SIZE", "default"))
+                  sys.version, os.environ.get("BOOK_SIZE", "default"), *map(os.environ.get, OWN_DATA))
 
 
 def results_folder(root, chapter):

@@ -1,10 +1,12 @@
-"""Which documents and readers the book uses: the derived ones that come with it, or a reader's own.
+"""Which real data the book uses: those that come with it, or a reader's own.
 
-BOOK_ARXIV is read here and nowhere else.  It holds two paths, joined as in PATH (by a colon, on Windows by a
+BOOK_YELP and BOOK_ARXIV are read here and nowhere else.  The first holds the folder of Yelp's business and review
+files, as `lib.datasets.yelp` reads them.  The second holds two paths, joined as in PATH (by a colon, on Windows by a
 semicolon): an arXiv metadata snapshot and a click log, as `lib.datasets.arxiv` reads them.
 """
 from functools import lru_cache
 import os
+from pathlib import Path
 
 import numpy as np
 
@@ -43,6 +45,39 @@ def documents(ratio=1, articles=40):
     if len(paths) != 2 or not all(paths):
         raise ValueError(f"BOOK_ARXIV is {setting!r}: it must be a snapshot and a click log, joined by {os.pathsep!r}")
     return datasets.arxiv(*paths, ratio=ratio, articles=articles)
+
+
+def rated(dataset="movielens"):
+    """Rated items and their users: those of a data set that comes with the book, or of BOOK_YELP.
+
+    Parameters
+    ----------
+    dataset : str
+        A loader of `lib.datasets` that needs no argument.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        When BOOK_YELP is no folder, and whatever the loader finds wrong.
+
+    Examples
+    --------
+    >>> rated().items.shape
+    (61, 6)
+    """
+    folder = os.environ.get("BOOK_YELP")
+    if not folder:
+        return getattr(datasets, dataset)()
+    if not Path(folder).is_dir():
+        raise ValueError(f"BOOK_YELP is {folder!r}: it must be the folder of Yelp's business and review files")
+    return _yelp(folder)
+
+
+_yelp = lru_cache(maxsize=1)(datasets.yelp)         # seven million reviews: read once a process
 
 
 def typical_costs(problem, steps):

@@ -64,9 +64,9 @@ def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9):
 def rated(dataset="movielens", gamma=0.9, **options):
     """Items and the prior of a data set's users (paper, sections 6.1 and 6.2), and the held-out users' thetas.
 
-    `dataset` names a loader of lib.datasets that needs no argument; `options` go to `lib.datasets.prior`.
+    `dataset` as `lib.sources.rated`, which says how BOOK_YELP replaces it; `options` go to `lib.datasets.prior`.
     """
-    data = getattr(datasets, dataset)()
+    data = sources.rated(dataset)
     prior = datasets.prior(data, **options)
     if prior.noise != "features" and np.ptp(np.count_nonzero(data.items, axis=1)):
         raise ValueError(f"noise is {prior.noise!r}: the model's noise grows with the number of features")

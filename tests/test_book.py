@@ -69,11 +69,12 @@ def test_an_edit_changes_the_key_of_what_depends_on_it(small_tree, name, results
     assert (before[0] != after[0], before[1] != after[1]) == (results, kernels)
 
 
-def test_the_size_of_the_book_is_part_of_the_key(small_tree, monkeypatch):
+@pytest.mark.parametrize("name, value", [("BOOK_SIZE", "publication"), ("BOOK_YELP", "yelp"), ("BOOK_ARXIV", "a:b")])
+def test_a_setting_is_part_of_the_key(small_tree, monkeypatch, name, value):
     chapter = small_tree / "chapters" / "one.md"
-    monkeypatch.setenv("BOOK_SIZE", "default")
+    monkeypatch.delenv(name, raising=False)
     before = tree.results_key(small_tree, chapter)
-    monkeypatch.setenv("BOOK_SIZE", "publication")
+    monkeypatch.setenv(name, value)
     assert tree.results_key(small_tree, chapter) != before
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lib import datasets, records, yelp
+from lib import datasets, records, sources, yelp
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 
@@ -121,6 +121,18 @@ def test_yelp_files_and_defaults(tmp_path, names):
     (item, value, _), = datasets.histories(data, [0])
     assert data.users.tolist() == ["Zoë"] and value.tolist() == [1, 2, 3, 4, 5, 1]
     np.testing.assert_array_equal(data.items[item], np.eye(6))
+
+
+def test_one_setting_replaces_movielens(tmp_path, monkeypatch):
+    rows = [business(f"b{i}", name) for i, name in enumerate(yelp.BUSINESSES)]
+    folder = yelp_folder(tmp_path, rows, [review("u", "b0", 4)])
+    monkeypatch.setenv("BOOK_YELP", str(folder))
+    assert sources.rated().features == yelp.BUSINESSES
+    monkeypatch.setenv("BOOK_YELP", str(folder / "nowhere"))
+    with pytest.raises(ValueError, match="BOOK_YELP is '.*nowhere': it must be the folder"):
+        sources.rated()
+    monkeypatch.delenv("BOOK_YELP")
+    assert sources.rated().features == datasets.GENRES
 
 
 def test_yelp_times_and_repeats(tmp_path):
