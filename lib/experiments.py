@@ -18,7 +18,7 @@ from lib import bound, chunks, policies, simulate, statistics, store, streams
 from lib.problem import Bracket
 from lib.specs import GRID, SPECS, Spec, build, size
 
-__all__ = ["GRID", "SPECS", "Spec", "best", "curves", "run", "size"]
+__all__ = ["GRID", "SPECS", "Spec", "best", "build", "curves", "forwarded", "run", "size"]
 
 CHUNK = 32                                          # blocks of replications in a chunk, a power of two
 TUNING, EVALUATION, BOUNDS = 1, 2, 3                # seeds are (seed, purpose)
@@ -188,6 +188,30 @@ def rows(spec, cost, tuning, evaluation, limits):
 def best(table):
     """One row per cost and policy, with the alpha that did best on the tuning users."""
     return table[table.chosen].reset_index(drop=True)
+
+
+def forwarded(problem, arms, types, replications, horizon, seed):
+    """What policies forward: shares of the items of each type, over time.
+
+    Parameters
+    ----------
+    problem : Problem
+    arms : sequence of Policy
+    types : array-like (n,)
+        The type 0, 1, ... of each of the problem's items.
+    replications, horizon, seed
+        As `simulate.replicate` takes them.
+
+    Returns
+    -------
+    ndarray (policy, type, horizon)
+        NaN where no item of that type came.
+    """
+    met = simulate.episodes(problem, arms, replications, horizon, seed)
+    kind = np.asarray(types)[met.items]
+    members = kind == np.arange(np.max(types) + 1)[:, None, None]                   # (type, replication, horizon)
+    with np.errstate(invalid="ignore"):
+        return (met.decisions[:, None] & members).sum(axis=2) / members.sum(axis=1)
 
 
 def curves(table, column="mean"):

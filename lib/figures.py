@@ -84,10 +84,10 @@ def label_ends(axes, ends, gap=.062):
                                                                              "relpos": (0, .5)})
 
 
-def over_cost(panels, ylabel, replications):
+def over_cost(panels, ylabel, replications, sharey=True):
     """Policies over the cost, one set of axes a panel; bands are 95 % intervals."""
     panels = [panels] if isinstance(panels, Panel) else list(panels)
-    figure, grid = canvas(len(panels), width=7 if len(panels) == 1 else 9.5, sharey=True)
+    figure, grid = canvas(len(panels), width=7 if len(panels) == 1 else 9.5, sharey=sharey)
     for n, (axes, panel) in enumerate(zip(grid[0], panels)):
         ends = []
         if panel.bound is not None:
@@ -100,9 +100,8 @@ def over_cost(panels, ylabel, replications):
             axes.plot(panel.costs, value, color=colour, marker=marker, markersize=4)
             ends.append((panel.costs[-1], value[-1], name, colour))
         axes.set_xlabel("forwarding cost")
-        note = f"bands: 95 % intervals, {replications:,} users"
-        axes.annotate(f"{panel.label}\n{note}" if panel.label else note, (.98, .98), xycoords="axes fraction", ha="right",
-                      va="top", fontsize=8, color="#444444")
+        for words, at, side in ((panel.label, 0, "left"), (f"95 % intervals, {replications:,} users", 1, "right")):
+            axes.annotate(words, (at, 1.02), xycoords="axes fraction", ha=side, fontsize=8, color="#444444")
         if n == len(panels) - 1:
             label_ends(axes, ends)
     grid[0, 0].set_ylabel(ylabel)
@@ -110,7 +109,7 @@ def over_cost(panels, ylabel, replications):
 
 
 @styled
-def reward_over_cost(panels, replications):
+def reward_over_cost(panels, replications, sharey=True):
     """Total discounted reward over the forwarding cost.
 
     Parameters
@@ -118,12 +117,14 @@ def reward_over_cost(panels, replications):
     panels : Panel or sequence of Panel
     replications : int
         Users behind each point.
+    sharey : bool
+        False where one panel enlarges a part of another.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    return over_cost(panels, "total discounted reward", replications)
+    return over_cost(panels, "total discounted reward", replications, sharey=sharey)
 
 
 @styled
@@ -167,22 +168,27 @@ def surface(net_mean, sd, values, label):
     return figure
 
 
-@styled
-def value_surface(net_mean, sd, value, boundary=None):
-    """Value of the single-feature problem, (m, n), and where forwarding begins, boundary (m,) net means."""
-    figure = surface(net_mean, sd, value, "value")
-    if boundary is not None:
-        axes = figure.axes[0]
-        axes.plot(boundary, sd, color=RED, linewidth=2)
-        for name, at, side in (("forward", .97, "right"), ("discard", .03, "left")):
-            axes.annotate(name, (at, .5), xycoords="axes fraction", ha=side, color="white", weight="bold")
+def with_boundary(figure, sd, boundary):
+    """`figure` of a surface with the net means (m,) where forwarding begins."""
+    axes = figure.axes[0]
+    axes.plot(boundary, sd, color=RED, linewidth=2)
+    for name, at, side in (("forward", .97, "right"), ("discard", .03, "left")):
+        axes.annotate(name, (at, .5), xycoords="axes fraction", ha=side, color="white", weight="bold")
     return figure
 
 
 @styled
-def benefit_map(net_mean, sd, benefit):
-    """Exploration benefit over net mean (n,) and standard deviation (m,) of the belief, (m, n)."""
-    return surface(net_mean, sd, benefit, "exploration benefit")
+def value_surface(net_mean, sd, value, boundary=None):
+    """Value of the single-feature problem, (m, n), and where forwarding begins, boundary (m,) net means."""
+    figure = surface(net_mean, sd, value, "value")
+    return figure if boundary is None else with_boundary(figure, sd, boundary)
+
+
+@styled
+def benefit_map(net_mean, sd, benefit, boundary=None):
+    """Exploration benefit over net mean (n,) and standard deviation (m,) of the belief, (m, n); boundary (m,) as above."""
+    figure = surface(net_mean, sd, benefit, "exploration benefit")
+    return figure if boundary is None else with_boundary(figure, sd, boundary)
 
 
 @styled
@@ -227,11 +233,12 @@ def belief_ellipses(beliefs, theta=None, items=()):
 @styled
 def forwarding_map(rates, types):
     """Share of items forwarded, by type and time: {policy: (types, times)}, one set of axes a policy."""
-    figure, grid = canvas(len(rates), width=9.5, height=.9 + .45 * len(types), sharey=True)
+    figure, grid = canvas(len(rates), width=9.5, height=1.5 + .4 * len(types), sharey=True)
     for axes, (name, rate) in zip(grid[0], rates.items()):
         image = axes.imshow(rate, aspect="auto", cmap=MAP, vmin=0, vmax=1, interpolation="nearest",
                             extent=(.5, rate.shape[1] + .5, len(types) - .5, -.5))
-        axes.annotate(name, (0, 1.03), xycoords="axes fraction", color=mark(name)[0], fontsize=9, weight="bold")
+        axes.annotate(name, (0, 1.03), xycoords="axes fraction", color=mark(name.split(",")[0])[0], fontsize=8.5,
+                      weight="bold")
         axes.set_xlabel("item number")
         axes.grid(False)
     grid[0, 0].set_yticks(range(len(types)), types)

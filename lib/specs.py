@@ -48,15 +48,15 @@ def size(default, publication):
     return sizes[name]
 
 
-def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9):
-    """The paper's simulated instance (section 6.3): item e_1 comes as often as all others together, one more.
+def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9, favour=100.0):
+    """The paper's simulated instance (section IV-C): item e_1 comes `favour` times as often as each other unit vector.
 
     Returns
     -------
     Problem (with cost 0), users' thetas (None: there are none)
     """
     probs = np.full(features, 1.0)
-    probs[0] = features
+    probs[0] = favour
     return make_problem(np.eye(features), probs / probs.sum(), np.full(features, mean), sd**2 * np.eye(features),
                         noise_sd, 0.0, gamma), None
 

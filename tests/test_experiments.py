@@ -19,7 +19,7 @@ from lib.specs import Spec
 ROOT = Path(__file__).parents[1]
 ARMS = (policies.exploit(), policies.thompson(), policies.ucb(.2), policies.ucb(1.), policies.ucb(3.),
         policies.dtd_ucb(.5), policies.dtd_ucb(2.))
-TINY = Spec("tiny", "simulated", (("features", 3),), costs=(.2, .6), policies=ARMS, horizon=12,
+TINY = Spec("tiny", "simulated", (("features", 3), ("favour", 3.)), costs=(.2, .6), policies=ARMS, horizon=12,
             replications=(700, 7000), tuning=(300, 3000), sequences=(40, 400))
 PEOPLE = np.array([[.1, .9, .3], [1.2, .2, .4], [-.5, .8, 1.5], [.7, .7, .7], [2., -1., 0.]])
 
@@ -27,7 +27,7 @@ PEOPLE = np.array([[.1, .9, .3], [1.2, .2, .4], [-.5, .8, 1.5], [.7, .7, .7], [2
 @pytest.fixture
 def people(monkeypatch):
     """TINY with five real users."""
-    monkeypatch.setitem(specs.PROBLEMS, "people", lambda: (specs.simulated(3)[0], PEOPLE))
+    monkeypatch.setitem(specs.PROBLEMS, "people", lambda: (specs.simulated(3, favour=3.)[0], PEOPLE))
     specs.build.cache_clear()
     yield TINY._replace(name="people", problem="people", options=(), thetas="held_out")
     specs.build.cache_clear()
@@ -155,7 +155,7 @@ def test_bounds_are_those_of_the_problem(table):
 
 
 def test_items_of_other_norms_have_no_decomposition(monkeypatch):
-    monkeypatch.setitem(specs.PROBLEMS, "long", lambda: (specs.simulated(3)[0]._replace(items=2 * np.eye(3)), None))
+    monkeypatch.setitem(specs.PROBLEMS, "long", lambda: (specs.simulated(3, favour=3.)[0]._replace(items=2 * np.eye(3)), None))
     rows = run(TINY._replace(problem="long", options=()), replications=130, progress=False)
     assert rows.decomposition.isna().all() and (rows.bound == rows.hindsight).all()
 
@@ -199,6 +199,29 @@ def test_a_target_error_is_reached_and_not_overshot():
     wanted = worst.n * (worst.se / target) ** 2
     assert (worst.n <= 1.15 * wanted + unit).all()
     assert same(rows, run(TINY, target_se=target, progress=False, chunk=8))
+
+
+def test_shares_of_what_is_forwarded_are_counts():
+    problem = specs.build(TINY)[0]._replace(cost=.5)
+    share = experiments.forwarded(problem, ARMS, [0, 1, 1], 200, 6, 3)
+    met = simulate.episodes(problem, ARMS, 200, 6, 3)
+    assert share.shape == (len(ARMS), 2, 6)
+    for p in range(len(ARMS)):
+        for n in range(6):
+            for kind in range(2):
+                seen = [met.decisions[p, r, n] for r in range(200) if (met.items[r, n] > 0) == kind]
+                assert share[p, kind, n] == sum(seen) / len(seen)
+
+
+def test_curves_are_the_best_rows(table):
+    lines = experiments.curves(table)
+    assert list(lines) == ["Exploitation", "Thompson sampling", "UCB", "DTD-UCB"]
+    rows = best(table)[lambda t: t.policy == "UCB"]
+    value, low, high = lines["UCB"]
+    assert value.tolist() == rows["mean"].tolist() and low.tolist() == rows.low.tolist() and high.tolist() == rows.high.tolist()
+    gap, low, high = experiments.curves(table, "gap")["UCB"]
+    assert gap.tolist() == rows.gap.tolist() and (low <= gap).all() and (gap <= high).all()
+    assert low.tolist() == (rows.bound - rows.high).tolist()
 
 
 # --- the same numbers, however they are computed ------------------------------------------------------
