@@ -1,4 +1,4 @@
-"""Time and memory of streaming a Yelp-size file: python bench/load.py [--mb 100 200 400] [--text 620]
+"""Time and memory of streaming a Yelp-size file: python bench/load.py [--mb 100 200 400] [--out FILE]
 
 Written files in the layout of the Yelp reviews (one in four users new, 15,000 businesses) are read
 by `datasets.yelp`, and for comparison parsed line by line by orjson and by msgspec, and nothing else
@@ -6,13 +6,17 @@ done.  The same for an arXiv metadata snapshot.  Each measurement runs in a proc
 seconds, and the peak of its resident memory, interpreter and libraries included.
 """
 import argparse
+import datetime
 import json
+import os
+import platform
 import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -91,25 +95,50 @@ def child(job, folder):
     return [min(map(float, column)) for column in zip(*runs)]
 
 
+def row(kind, size, text):
+    """One line of the table: a file of `size` megabytes, written, read three ways and removed."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        lines = write_yelp(folder, size, text) if kind == "yelp" else write_arxiv(folder, size)
+        megabytes = (folder / "review.json").stat().st_size / 1e6
+        orjson, msgspec, load = (child(job, folder) for job in ("orjson", "msgspec", kind))
+    return (f"{kind:5} {megabytes:7.0f} {lines:9,} {orjson[0]:9.2f} {msgspec[0]:10.2f} {load[0]:7.2f} "
+            f"{load[0] / orjson[0]:12.2f} {load[0] / megabytes * 1000:10.2f} {load[1]:8.0f}")
+
+
+def write(line, path=None, mode="a"):
+    """Print a line, and put it into a file where one is given."""
+    print(line, flush=True)
+    if path:
+        with open(path, mode, encoding="utf-8") as file:
+            print(line, file=file)
+
+
+def machine():
+    """Processor, system, versions, date and how busy the machine was, in two lines."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else []
+    model = next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.processor())
+    packages = ", ".join(f"{name} {version(name)}" for name in ("msgspec", "orjson", "numpy"))
+    return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}\n"
+            f"Python {platform.python_version()}, {packages}; CPU seconds, best of two processes")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mb", type=float, nargs="+", default=[100, 200, 400], help="sizes of the files")
     parser.add_argument("--text", type=int, default=620, help="letters in a review; 620 gives Yelp's mean line")
+    parser.add_argument("--out", help="a file that gets the table too")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         print(*measure(arguments.measure[0], Path(arguments.measure[1])))
         return
-    print("file       MB     lines  orjson s  msgspec s  load s  load/orjson  load s/GB  peak MB")
+    write(machine(), arguments.out, "w")
+    write("file       MB     lines  orjson s  msgspec s  load s  load/orjson  load s/GB  peak MB", arguments.out)
     for kind, sizes in (("yelp", arguments.mb), ("arxiv", arguments.mb[-1:])):
         for size in sizes:
-            with tempfile.TemporaryDirectory() as folder:
-                folder = Path(folder)
-                lines = write_yelp(folder, size, arguments.text) if kind == "yelp" else write_arxiv(folder, size)
-                megabytes = (folder / "review.json").stat().st_size / 1e6
-                orjson, msgspec, load = (child(job, folder) for job in ("orjson", "msgspec", kind))
-            print(f"{kind:5} {megabytes:7.0f} {lines:9,} {orjson[0]:9.2f} {msgspec[0]:10.2f} {load[0]:7.2f} "
-                  f"{load[0] / orjson[0]:12.2f} {load[0] / megabytes * 1000:10.2f} {load[1]:8.0f}", flush=True)
+            write(row(kind, size, arguments.text), arguments.out)
 
 
 if __name__ == "__main__":

