@@ -14,9 +14,11 @@ one table per direction serves every cost, user and alpha.  It runs over steps o
 the prior's to what REACH/-log(gamma) items add, and over steps of FINE in z, counted from where the
 problem's value leaves zero, because E has a kink there.  Further below than DEEP it is taken as 0.
 """
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from lib import dp
@@ -190,7 +192,8 @@ def compile_rules(problem, policies):
         bonus[p] = policy.alpha * (mean_projection(problem, policy.law) if policy.kind == "dtd_ucb" else 1)
         if policy.kind == "dtd_dp":
             row[p] = [keys.setdefault(key, len(keys)) for key in _directions(problem, policy.noise, policy.law)]
-    tables = [_benefits(*key[1:]) for key in keys] or [(np.zeros(2), np.zeros((2, 2)))]
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        tables = list(pool.map(lambda key: _benefits(*key[1:]), keys)) or [(np.zeros(2), np.zeros((2, 2)))]
     shape = tuple(np.max([benefit.shape for _, benefit in tables], axis=0))
     return Rules(
         kind=np.array([_KINDS[policy.kind] for policy in policies]),
