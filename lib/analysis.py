@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib import bound, cautions, datasets, dual, experiments, policies, replay, simulate, sources, statistics
+from lib import bound, cautions, dual, experiments, losses, policies, replay, simulate, sources, statistics
 from lib.problem import make_problem
 
 SUPPORT = 64                                  # most item vectors of the stream that is simulated
+TRIED = 8                                     # users on whom alpha is tuned, for each on whom policies are evaluated
 STEPS = (-.4, -.2, 0., .2, .4, .6, .8)        # other costs, in spreads of preference
-TUNING, EVALUATION, BOUND, LAST, REPLAY = 1, 2, 3, 4, 5
+TUNING, EVALUATION, BOUND, SHARP, REPLAY = 1, 2, 3, 4, 5
 
 
 class Analysis(NamedTuple):
@@ -22,13 +23,12 @@ class Analysis(NamedTuple):
     prior: object               # Prior
     problem: object             # Problem at the cost asked for
     table: pd.DataFrame         # as lib.experiments.run, with columns bound, bound_se and gap
-    best: pd.DataFrame          # the tuned policies at the cost asked for, best on the tuning users first
+    best: pd.DataFrame          # the tuned policies at the cost asked for, best on the tuning users first, see `sharpened`
     recommended: object         # Policy
-    prior_forwards: bool        # whether it forwards anything before any feedback
-    replayed: pd.DataFrame      # tuned policies on the held-out users' real ratings, minus exploitation
+    forwards: bool              # whether it ever forwards anything
+    replayed: object            # DataFrame: tuned policies on held-out users' real ratings, or None
     cautions: list              # of Caution
-    method: str                 # of the prior
-    users: tuple                # simulated users for tuning and evaluation
+    users: int                  # simulated users on whom alpha was tuned
 
 
 def support(dataset, seed=0, most=SUPPORT):
@@ -76,25 +76,38 @@ def replayed(problem, dataset, users, tuned, seed):
     return pd.concat(parts, ignore_index=True)
 
 
-def analyse(dataset, cost, gamma=0.9, method="empirical_bayes", min_ratings=None, steps=STEPS, users=(1024, 1024), seed=0):
+def sharpened(problem, tuned, best, count, seed):
+    """`best` with means sharpened by a control variate (lib.losses), on users met neither in tuning nor before.
+
+    Beside mean, se, gap and gap_se it gets `over_exploitation` and its error, paired.  Also returned: the Episodes.
+    """
+    seen = simulate.episodes(problem, tuned, count, 100, seed)
+    control = losses.control(problem, seen.items, seen.feedback, seen.decisions, seen.rewards, 2, seed)
+    greedy = [policy.kind for policy in tuned].index("exploit")
+    mean, se = np.transpose([losses.controlled(r, z) for r, z in zip(seen.rewards, control)])
+    apart, apart_se = np.transpose([losses.controlled(r - seen.rewards[greedy], z - control[greedy])
+                                    for r, z in zip(seen.rewards, control)])
+    return best.assign(replications=count, mean=mean, se=se, over_exploitation=apart, over_se=apart_se,
+                       gap=best.bound - mean, gap_se=np.hypot(se, best.bound_se)), seen
+
+
+def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     """Analyse a stream at one cost, and for the pictures at the costs around it.
 
     Parameters
     ----------
     dataset : Dataset
         With ratings.
+    prior : Prior
+        From `lib.datasets.prior(dataset, ...)`; the policies are also replayed on the users that it held out.
     cost : float
         What forwarding one item costs, in the unit of the ratings.
     gamma : float
         Discount factor in (0, 1): a user meets gamma / (1 - gamma) items on average.
-    method : str
-        As in `lib.datasets.prior`.
-    min_ratings : int or None
-        Users with fewer ratings are left out; None takes 10, or three a feature if that is more.
     steps : sequence of float
         Other costs, in spreads of preference around the mean item.
-    users : (int, int)
-        Simulated users on whom alpha is tuned and everything is evaluated.
+    users : int
+        Simulated users for the pictures; TRIED times as many tune alpha, half as many sharpen the result.
     seed : int
 
     Returns
@@ -104,31 +117,23 @@ def analyse(dataset, cost, gamma=0.9, method="empirical_bayes", min_ratings=None
     Raises
     ------
     ValueError
-        Naming what is wrong with an argument or missing in the data.
+        Naming what is wrong with an argument.
     """
-    k = len(dataset.features)
-    low, high = dataset.notes["rating_range"]
-    if low == high:
-        raise ValueError(f"every rating is {low:g}: there is nothing to learn")
-    prior = datasets.prior(dataset, seed=seed, method=method, min_ratings=max(10, 3 * k) if min_ratings is None else min_ratings)
     problem = make_problem(dataset.items, dataset.probs, prior.mu, prior.Sigma, prior.noise_sd, cost, gamma)
     items, probs = support(dataset, seed)
-    small = problem._replace(items=items, probs=probs)
-    spec = experiments.Spec("stream", "rated", replications=(users[1],) * 2, tuning=(users[0],) * 2, seed=seed)
-    costs = sorted({float(cost), *sources.typical_costs(small, steps)})
-    table = pd.concat([measure(small, c, spec, (seed,)) for c in costs], ignore_index=True)
+    whole, problem = len(items) == len(dataset.items), problem._replace(items=items, probs=probs)
+    spec = experiments.Spec("stream", "rated", replications=(users,) * 2, tuning=(TRIED * users,) * 2, seed=seed)
+    costs = sorted({float(cost), *sources.typical_costs(problem, steps)})
+    table = pd.concat([measure(problem, c, spec, (seed,)) for c in costs], ignore_index=True)
     best = experiments.best(table[table.cost == cost]).sort_values("tuning_mean", ascending=False, kind="stable")
     tuned = [rule(*pair) for pair in zip(best.policy, best.alpha)]
-    first = simulate.episodes(small, tuned[:1], 500, 100, (seed, LAST))
-    forwards = bool(first.decisions[0].any())
-    real = replayed(problem, dataset, prior.held_out, tuned, (seed, REPLAY)) if len(prior.held_out) > 1 and (
-        len(items) == len(dataset.items)) else pd.DataFrame()
+    best, seen = sharpened(problem, tuned, best.reset_index(drop=True), max(users // 2, 2), (seed, SHARP))
+    real = replayed(problem, dataset, prior.held_out, tuned, (seed, REPLAY)) if whole and len(prior.held_out) > 1 else None
     noise = prior.noise_sd * np.sqrt(np.count_nonzero(dataset.items, axis=1).mean())
-    found = cautions.data_cautions(dataset, prior, noise)
-    extra = [cautions.silent(small, policies.label(tuned[0]), first.theta, first.decisions[0]),
+    extra = [cautions.silent(problem, policies.label(tuned[0]), seen.theta, seen.decisions[0]),
              thinned(dataset, len(items)), unresolved(best)]
-    return Analysis(dataset, prior, small, table, best, tuned[0], forwards, real, found + [c for c in extra if c],
-                    method.replace("_", " "), users)
+    found = cautions.data_cautions(dataset, prior, noise) + [caution for caution in extra if caution]
+    return Analysis(dataset, prior, problem, table, best, tuned[0], bool(seen.decisions[0].any()), real, found, TRIED * users)
 
 
 def thinned(dataset, count):
@@ -140,8 +145,7 @@ def thinned(dataset, count):
 
 def unresolved(best):
     """The recommended policy is not told apart from exploitation."""
-    top, greedy = best.iloc[0], best[best.policy == "Exploitation"].iloc[0]
-    apart = top["mean"] - greedy["mean"]
-    if abs(apart) < 2 * np.hypot(top.difference_se, greedy.difference_se) or top.policy == "Exploitation":
-        return cautions.Caution("exploration is not resolved", f"{top.policy} earns {apart:+.4g} beside exploitation, which is within "
-                                "the error of the simulation or nothing: at this cost exploring hardly matters.")
+    top = best.iloc[0]
+    if top.policy == "Exploitation" or abs(top.over_exploitation) < 2 * top.over_se:
+        return cautions.Caution("exploration is not resolved", f"{top.policy} earns {top.over_exploitation:+.4g} beside exploitation "
+                                f"(standard error {top.over_se:.2g}): at this cost exploring hardly matters.")

@@ -55,8 +55,8 @@ def grid(frame):
 def answer(found):
     """The recommendation in a sentence or two."""
     top = found.best.iloc[0]
-    if not found.prior_forwards:
-        return (f"At cost {found.problem.cost:g} no policy that was tried forwards anything: the prior expects too little. The upper "
+    if not found.forwards:
+        return (f"At cost {found.problem.cost:g} the best policy that was tried forwards nothing: the prior expects too little. The upper "
                 f"bound on what could be earned is {top.bound:.4g} (standard error {top.bound_se:.2g}).")
     share = f", {min(100 * top['mean'] / top.bound, 100):.0f} % of it" if top.bound > 0 else ""
     return (f"At cost {found.problem.cost:g} use {policies.label(found.recommended)}. It earns {top['mean']:.4g} a user (standard "
@@ -70,6 +70,11 @@ def guide(dataset, prior, costs):
                          "items expected to be worth it, %": [100 * dataset.probs @ (mean >= c) for c in costs]})
 
 
+def method(prior):
+    """How the prior was fitted, in words."""
+    return "empirical Bayes" if "em_steps" in prior.counts else "least squares"
+
+
 def pictures(found):
     """The report's pictures, as HTML: prior, rewards, gaps, calibration."""
     data, prior, table = found.dataset, found.prior, found.table
@@ -77,7 +82,7 @@ def pictures(found):
     limits = table.groupby("cost").bound.first().loc[costs].to_numpy()
     count = int(table.replications.iloc[0])
     seen = {"held-out users": predict.calibration(predict.predict(data, prior, prior.held_out), 8)} if len(prior.held_out) else {}
-    parts = [picture(portraits.priors(data.features, {found.method: (prior.mu, prior.Sigma)}, "rating"),
+    parts = [picture(portraits.priors(data.features, {method(prior): (prior.mu, prior.Sigma)}, "rating"),
                      "Prior means and spreads", "What a new user is expected to like: prior mean and one standard deviation."),
              picture(figures.reward_over_cost(figures.Panel(costs, experiments.curves(table), limits), count),
                      "Reward over cost", "Total discounted reward of each policy, alpha tuned, and the upper bound (dashed)."),
@@ -93,21 +98,21 @@ def body(found):
     """The page's content."""
     data, prior, top = found.dataset, found.prior, found.best.iloc[0]
     low, high = data.notes["rating_range"]
-    columns = ["policy", "alpha", "mean", "se", "gap", "gap_se", "optimism"]
+    columns = ["policy", "alpha", "mean", "se", "over_exploitation", "over_se", "gap", "gap_se", "optimism"]
     shown = pictures(found)
     warned = "".join(f'<div class="caution"><b>{escape(c.name)}.</b> {escape(c.text)}</div>' for c in found.cautions)
     counts = "".join(f"<tr><td>{escape(str(name))}</td><td>{escape(str(value))}</td></tr>"
                      for name, value in {**data.notes, **prior.counts}.items())
-    real = "" if found.replayed.empty else (
+    real = "" if found.replayed is None else (
         f"<h2>On the real ratings of {len(prior.held_out)} held-out users</h2><p>Each policy meets the items that a user rated, real "
         "ratings for feedback. Users chose those items: this shows how policies do on such streams, not on items at random."
         f"</p>{grid(found.replayed)}")
     return "\n".join((
         f'<div class="answer">{escape(answer(found))}</div>', f"<h2>Warnings</h2>{warned or '<p>None.</p>'}",
-        f"<h2>The prior and the noise</h2><p>{len(prior.train)} users ({escape(found.method)}), {len(prior.held_out)} "
+        f"<h2>The prior and the noise</h2><p>{len(prior.train)} users ({method(prior)}), {len(prior.held_out)} "
         f"others held out. Noise standard deviation of one feature {prior.noise_sd:.4g}, from the residuals. Ratings run from {low:g} "
         f"to {high:g}.</p>{shown[0]}",
-        f"<h2>Policies at cost {found.problem.cost:g}</h2><p>Alpha was chosen on {escape(str(found.users[0]))} simulated users, the "
+        f"<h2>Policies at cost {found.problem.cost:g}</h2><p>Alpha was chosen on {found.users} simulated users, the "
         f"numbers come from {int(top.replications)} others; optimism is what choosing on the same users would have added.</p>"
         f"{grid(found.best[columns])}", "<h2>Over the cost</h2>", *shown[1:3],
         "<h2>Choosing a cost</h2><p>The cost is in the unit of the ratings: the rating at which you would be indifferent between "
@@ -168,8 +173,12 @@ def main(words=None):
     chosen = arguments(words)
     try:
         data = datasets.ratings(chosen.items, chosen.ratings, chosen.scale)
-        found = analysis.analyse(data, chosen.cost, chosen.gamma, chosen.prior, chosen.min_ratings,
-                                 users=(chosen.users, chosen.users), seed=chosen.seed)
+        low, high = data.notes["rating_range"]
+        if low == high:
+            raise ValueError(f"{chosen.ratings}: every rating is {low:g}, there is nothing to learn")
+        least = max(10, 3 * len(data.features)) if chosen.min_ratings is None else chosen.min_ratings
+        prior = datasets.prior(data, seed=chosen.seed, method=chosen.prior, min_ratings=least)
+        found = analysis.analyse(data, prior, chosen.cost, chosen.gamma, users=chosen.users, seed=chosen.seed)
         write(PAGE.format(title=escape(data.source), body=body(found)), chosen.output)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

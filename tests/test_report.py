@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lib import analysis, cautions, datasets, report
+from lib.problem import make_problem
 from lib.records import Ratings
 
 ITEMS = "item_id,news,music\na,1,0\nb,0,1\nc,0.5,0.5\n"
@@ -46,7 +47,7 @@ def test_a_page_that_needs_nothing_else(tmp_path, capsys):
 @pytest.mark.slow
 def test_the_numbers_behind_it(tmp_path):
     data = datasets.ratings(*write_stream(tmp_path, users=200))
-    found = analysis.analyse(data, 3.2, steps=(), users=(256, 512))
+    found = analysis.analyse(data, datasets.prior(data, min_ratings=10), 3.2, steps=(), users=512)
     assert found.prior.mu == pytest.approx([3, 3.4], abs=.2) and found.prior.noise_sd == pytest.approx(.4, abs=.05)
     assert set(found.best.policy) == {"Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP"}
     assert (found.best["mean"] - 3.5 * found.best.gap_se < found.best.bound).all()
@@ -143,7 +144,7 @@ def test_warnings_about_residuals(tmp_path):
 
 def test_silence_at_once_and_after_bad_luck(tmp_path):
     data, prior = stream(tmp_path, users=12)
-    problem = report.analysis.make_problem(data.items, data.probs, prior.mu, prior.Sigma, .4, 3.0, .9)
+    problem = make_problem(data.items, data.probs, prior.mu, prior.Sigma, .4, 3.0, .9)
     theta = np.array([[5., 5.], [5., 5.], [0., 0.]])
     never, early = np.zeros((3, 10), bool), np.zeros((3, 10), bool)
     early[0], early[1, :3] = True, True
