@@ -4,15 +4,12 @@ As in lib.figures, functions take arrays and labels, and captions carry the titl
 """
 import numpy as np
 
-from lib.figures import BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, RED, canvas, mark
+from lib.figures import BLACK, BLUE, BOUND, GREEN, GREY, ORANGE, RED, canvas, mark, styled
 
 SERIES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (RED, "D"))
 
 
-def _legend(axes, **options):
-    axes.legend(fontsize=9, **options)
-
-
+@styled
 def priors(names, priors, unit):
     """Mean (marker) and one standard deviation (line) of each preference under several priors.
 
@@ -38,23 +35,12 @@ def priors(names, priors, unit):
     axes.set_yticks(rows, names)
     axes.set_xlabel(unit)
     axes.grid(axis="y", visible=False)
-    _legend(axes, loc="upper center", bbox_to_anchor=(.4, -.9 / (.9 + .34 * len(names))), ncols=2)
+    if len(priors) > 1:
+        figure.legend(loc="outside lower center", ncols=len(priors), fontsize=9)
     return figure
 
 
-def correlations(names, Sigma):
-    """Prior correlations of the preferences; a feature that does not vary has a blank row."""
-    sd = np.sqrt(np.diag(Sigma))
-    scale = np.where(sd > 0, sd, np.nan)
-    figure, ((axes,),) = canvas(width=5.6, height=4.4)
-    image = axes.imshow(Sigma / np.outer(scale, scale), cmap=MAP, vmin=-1, vmax=1)
-    axes.grid(visible=False)
-    axes.set_xticks(range(len(names)), names, rotation=40, ha="right")
-    axes.set_yticks(range(len(names)), names)
-    figure.colorbar(image, ax=axes, label="prior correlation")
-    return figure
-
-
+@styled
 def calibration(tables):
     """Mean rating against mean prediction in bins, bars are 95 % intervals; the line is where both agree.
 
@@ -70,10 +56,11 @@ def calibration(tables):
     ends = [min(t[:, :2].min() for t in tables.values()), max(t[:, :2].max() for t in tables.values())]
     axes.plot(ends, ends, **BOUND)
     axes.set(xlabel="mean prediction in the bin", ylabel="mean rating in the bin")
-    _legend(axes)
+    axes.legend(fontsize=9)
     return figure
 
 
+@styled
 def residuals(quantiles, values, groups):
     """Left: standardised residuals against normal quantiles.  Right: residual variance by group, 95 % intervals.
 
@@ -94,6 +81,7 @@ def residuals(quantiles, values, groups):
     return figure
 
 
+@styled
 def differences(rows, xlabel):
     """Differences with 95 % intervals, one line a row, against zero.
 
@@ -103,7 +91,7 @@ def differences(rows, xlabel):
         Group, difference, standard error, policy; groups are set apart.
     """
     groups = list(dict.fromkeys(group for group, *_ in rows))
-    figure, grid = canvas(len(groups), width=4.6 * len(groups), height=1.2 + .3 * len(rows) / len(groups), sharex=True,
+    figure, grid = canvas(len(groups), width=4.6 * len(groups), height=1.4 + .3 * len(rows) / len(groups), sharex=True,
                           sharey=True)
     for axes, group in zip(grid[0], groups):
         chosen = [row for row in rows if row[0] == group][::-1]
@@ -111,7 +99,8 @@ def differences(rows, xlabel):
             colour, marker = mark(name)
             axes.errorbar(mean, height, xerr=1.96 * se, color=colour, marker=marker)
         axes.axvline(0, color=BLACK, linewidth=.8)
+        axes.set_ylim(-.6, len(chosen) - .4)
         axes.set_yticks(range(len(chosen)), [name for *_, name in chosen])
         axes.set_xlabel(xlabel)
-        axes.annotate(group, (.98, .97), xycoords="axes fraction", ha="right", va="top", fontsize=9, color=GREY)
+        axes.annotate(group, (0, 1.03), xycoords="axes fraction", fontsize=9, color=GREY)
     return figure
