@@ -231,13 +231,16 @@ def correlate(mu, columns, begin, end, z, theta):
 @jit
 def arrive(scene, thetas, uniforms, noise, realised, stream):
     """Fill `stream` with the items, feedback and pay that the random numbers stand for."""
+    items, feedback, pay, cells = stream.items, stream.feedback, stream.pay, len(scene.guide)
     for r in range(len(thetas)):
         for n in range(uniforms.shape[1]):
-            u = uniforms[r, n]
-            i = scene.guide[int(u * len(scene.guide))]
-            while scene.cumulative[i] <= u:
+            i = scene.guide[int(uniforms[r, n] * cells)]
+            while scene.cumulative[i] <= uniforms[r, n]:
                 i += 1
-            value = dot(scene, i, thetas[r])
-            y = value + scene.noise_sd[i] * noise[r, n]
-            stream.items[r, n], stream.feedback[r, n] = i, y
-            stream.pay[r, n] = scene.discount[n] * ((y if realised else value) - scene.cost)
+            items[r, n] = i
+        theta = thetas[r]
+        for n in range(uniforms.shape[1]):
+            i = items[r, n]
+            value = dot(scene, i, theta)
+            feedback[r, n] = value + scene.noise_sd[i] * noise[r, n]
+            pay[r, n] = scene.discount[n] * ((feedback[r, n] if realised else value) - scene.cost)

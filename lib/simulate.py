@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
-from lib import kernels, lookahead, streams
+from lib import kernels, lanes, lookahead, streams
 from lib.policies import compile_rules
 from lib.problem import as_floats, noise_var
 from lib.scene import THOMPSON, Scene, Stream
@@ -136,7 +136,8 @@ def make_scene(problem, horizon):
     span = np.zeros((len(items), 2), np.int64)
     span[full] = groups[np.repeat(np.arange(len(sizes)), sizes)[feature[start[:-1][full]]]]
     cumulative = streams.cumulative(problem.probs)
-    guide = np.searchsorted(cumulative, np.arange(2 * len(items)) / (2 * len(items)), side="right")
+    cells = max(len(items), min(8 * len(items), 4096))       # many, so that the search seldom takes a step
+    guide = np.searchsorted(cumulative, np.arange(cells) / cells, side="right")
     scene = Scene(
         start=start, feature=feature.astype(np.uint32), size=items[where, feature],
         low=span[:, 0].astype(np.uint64), high=span[:, 1].astype(np.uint64), groups=groups.astype(np.uint64),
@@ -164,9 +165,12 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
     rules = compile_rules(problem, [policies[p] for p in ruled]) if ruled or not whole else None
     ahead = lookahead.make_runner(problem, [policies[p] for p in whole], horizon) if whole else None
     scene, order = make_scene(problem, horizon)
+    engine = lanes if lanes.fits(scene) else kernels
     columns = np.ascontiguousarray(streams.factor(problem.Sigma).T)
     begin = (columns != 0).argmax(axis=1).astype(np.uint64)
     last = np.where(columns.any(axis=1), k - (columns[:, ::-1] != 0).argmax(axis=1), 0).astype(np.uint64)
+
+    unused = np.zeros((streams.BLOCK, horizon))
 
     def users(block, row, end):
         if thetas is not None:
@@ -182,12 +186,12 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
         uniforms = streams.uniforms(seed, streams.ITEMS, block, horizon)[row:end]
         noise = streams.normals(seed, streams.NOISE, block, horizon)[row:end]
         drawn = rules is not None and (rules.kind == THOMPSON).any()
-        z = streams.normals(seed, streams.THOMPSON, block, horizon)[row:end] if drawn else np.zeros_like(noise)
+        z = streams.normals(seed, streams.THOMPSON, block, horizon)[row:end] if drawn else unused[row:end]
         stream = Stream(np.empty(noise.shape, np.int64), np.empty_like(noise), np.empty_like(noise), z)
         kernels.arrive(scene, np.ascontiguousarray(theta[:, order]), uniforms, noise, reward == "realised", stream)
         rewards = np.empty((len(policies), len(theta)))
         decisions = np.empty(rewards.shape + (horizon,), np.bool_)
-        for rows, play in ((ruled, partial(kernels.run, scene, rules)), (whole, ahead)):
+        for rows, play in ((ruled, partial(engine.run, scene, rules)), (whole, ahead)):
             if rows:
                 part = rewards[rows], decisions[rows]
                 play(stream, *part)

@@ -8,7 +8,7 @@ LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
     "kernels foresight charges lattice sweep documents own statistics chunks",
-    "lookup grids posterior priors yelp arxiv citeulike",
+    "lookup grids lanes posterior priors yelp arxiv citeulike",
     "dp datasets predict",
     "policies bound optimum losses sources cautions",
     "lookahead",

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib import dp, kernels, policies, posterior, simulate, streams
+from lib import dp, kernels, lanes, policies, posterior, simulate, streams
 from lib.problem import make_problem, noise_var
+from lib.scene import Stream
 
 POLICIES = [policies.exploit(), policies.ucb(0.7), policies.thompson(), policies.dtd_ucb(1.3)]
 
@@ -222,6 +223,25 @@ def test_the_kernels_belief_is_the_posteriors(problem, horizon, vectors):
     assert np.linalg.eigvalsh(Sigma)[0] > -1e-13 * abs(problem.Sigma).max()
     assert state.mu[:k] == pytest.approx(belief.mu[order], abs=1e-9)
     assert Sigma == pytest.approx(belief.Sigma[np.ix_(order, order)], abs=1e-9)
+
+
+@pytest.mark.parametrize("problem", [dense(), dense(5, 12, 1, 2), dense(1, 3, 2), dense(30, 40, 8)])
+def test_users_side_by_side_decide_as_they_do_alone(problem):
+    """The two engines for short dense items, on a number of users that leaves lanes over."""
+    rules = policies.compile_rules(problem, [*POLICIES, *([policies.dtd_dp(0.7)] if len(problem.mu) < 6 else [])])
+    scene, _ = simulate.make_scene(problem, 30)
+    met = simulate.episodes(problem, [policies.thompson()], 150, 30)
+    assert lanes.fits(scene)
+    stream = Stream(met.items, met.feedback, met.feedback - problem.cost, met.thompson)
+    results = []
+    for engine in (kernels, lanes):
+        rewards = np.empty((len(rules.kind), 150))
+        decisions = np.empty(rewards.shape + (30,), bool)
+        engine.run(scene, rules, stream, rewards, decisions)
+        results.append((rewards, decisions))
+    assert np.array_equal(results[0][1], results[1][1])
+    assert results[0][0] == pytest.approx(results[1][0], abs=1e-11)
+    assert results[0][1].any()
 
 
 def test_truncation_bounds_what_comes_after():
