@@ -75,7 +75,7 @@ def solve_side(kind, x, q, p, gamma, b0, accuracy):
     far = b0 + 150 + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
     levels = precisions(b0, q, p, gamma, unit, end, far)
     spacing = lattices(levels, q, p, eta, kappa)
-    n = int(WIDTH / math.sqrt(levels[-1]) / spacing[-1])
+    n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
     edge = full_observation_edge(np.arange(-n, n + 1) * spacing[-1], levels[-1], np.sum(x * p), gamma)
     start = {sweep.UPPER: 1, sweep.LOWER: 0, sweep.GUESS: 0.5}[kind] * edge
     first, ptr, D = sweep.sweep(kind, x, q, p, gamma, levels, spacing, start, CELLS)
@@ -110,7 +110,7 @@ def thin(x, q, p, most):
 
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
     """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 3", kind, x, q, p, gamma, b0, accuracy)
+    key = store.digest("sweep 4", kind, x, q, p, gamma, b0, accuracy)
     if key in MEMORY:
         MEMORY.move_to_end(key)
         return MEMORY[key]

@@ -184,6 +184,13 @@ def level_atoms(kind, b, x, q, p, levels, cells):
     return merge(x, p, key, share, cells, kind == UPPER)
 
 
+@nb.njit(cache=True)
+def learnable_sd(b, gamma):
+    """Standard deviation of all later moves of the mean that the discount does not drown (gamma^n < 1e-16)."""
+    n = 37 / -math.log(gamma)
+    return math.sqrt(n / (b * (b + n)))
+
+
 @nb.njit(cache=True, nogil=True)
 def sweep(kind, x, q, p, gamma, levels, spacing, start, cells):
     """One backward sweep over `levels` (ascending), from D = `start` on the last one's lattice -n..n.
@@ -199,7 +206,7 @@ def sweep(kind, x, q, p, gamma, levels, spacing, start, cells):
     first[0, J], first[1, J] = -(start.size // 2), start.size
     used, z_low = start.size, -WIDTH
     for j in range(J - 1, -1, -1):
-        per_sd = 1 / math.sqrt(levels[j]) / spacing[j]
+        per_sd = learnable_sd(levels[j], gamma) / spacing[j]
         hi, lo = int(WIDTH * per_sd), int(max(z_low * 1.1 - 0.05, -WIDTH) * per_sd) - 4
         atoms = level_atoms(kind, levels[j], x, q, p, levels, cells)
         w = level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
