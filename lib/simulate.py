@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.special import ndtr
 
 from lib import kernels, lanes, lookahead, streams
+from lib.bound import hindsight
 from lib.policies import compile_rules
 from lib.problem import as_floats, noise_var
 from lib.scene import THOMPSON, Scene, Stream
@@ -92,12 +92,9 @@ def truncation(problem, horizon=100):
     The remainder of any policy's value lies between gamma^horizon times the value of forwarding all items
     that lose, and that of forwarding all that gain, theta known: the hindsight bound and its mirror image.
     """
-    mean = problem.items @ problem.mu - problem.cost
-    sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items), 0))
-    z = np.divide(mean, sd, np.zeros_like(mean), where=sd > 0)
-    gain = np.where(sd > 0, mean * ndtr(z) + sd * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), np.maximum(mean, 0))
-    scale = problem.gamma ** (_count("horizon", horizon, 1) + 1) / (1 - problem.gamma)
-    return scale * float(problem.probs @ (mean - gain)), scale * float(problem.probs @ gain)
+    left = problem.gamma ** _count("horizon", horizon, 1)
+    mirrored = problem._replace(mu=-problem.mu, cost=-problem.cost)
+    return -left * hindsight(mirrored), left * hindsight(problem)
 
 
 def _count(name, value, low):
