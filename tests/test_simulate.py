@@ -1,4 +1,6 @@
 """The simulation against plain loops, item by item, and its promises about random numbers."""
+import tracemalloc
+
 import naive
 import numba
 import numpy as np
@@ -108,6 +110,16 @@ def test_one_thread_equals_two_and_the_first_hundred_of_a_thousand_equal_a_hundr
         numba.set_num_threads(default)
     assert one.tobytes() == two.tobytes()
     assert simulate.replicate(problem, POLICIES, 100, 30, seed=5).tobytes() == one[:, :100].tobytes()
+
+
+def test_memory_beside_the_result_is_flat_in_the_number_of_users():
+    beside = []
+    for users in (3000, 30_000):
+        tracemalloc.start()
+        rewards = simulate.replicate(dense(), POLICIES, users, 20)
+        beside.append(tracemalloc.get_traced_memory()[1] - rewards.nbytes)
+        tracemalloc.stop()
+    assert beside[1] < 2 * beside[0]
 
 
 def test_pieces_policies_and_horizon_change_nothing_else():
