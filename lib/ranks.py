@@ -27,7 +27,7 @@ def gain_dots(names, panels, xlabel="gain of exploration, % of tuned UCB's"):
     figure, grid = canvas(len(panels), width=9, height=1.1 + .3 * len(names), sharey=True)
     place = np.arange(len(names))
     for axes, (label, series) in zip(grid[0], panels.items()):
-        for shift, (name, (means, errors)), face in zip((-.12, .12), series.items(), (BLUE, "white")):
+        for shift, (name, (means, errors)), face in zip((-.18, .18), series.items(), (BLUE, "white")):
             inside = means >= FLOOR
             axes.errorbar(means[inside], place[inside] + shift, xerr=1.96 * errors[inside], fmt="o", color=BLUE,
                           markerfacecolor=face, label=name, capsize=2, linewidth=1)
