@@ -4,7 +4,7 @@ As in lib.figures, functions take arrays and labels, and captions carry the titl
 """
 import numpy as np
 
-from lib.figures import BLACK, BLUE, BOUND, GREEN, GREY, ORANGE, RED, canvas, mark, styled
+from lib.figures import BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, RED, canvas, mark, styled
 
 SERIES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (RED, "D"))
 
@@ -37,6 +37,20 @@ def priors(names, priors, unit):
     axes.grid(axis="y", visible=False)
     if len(priors) > 1:
         figure.legend(loc="outside lower center", ncols=len(priors), fontsize=9)
+    return figure
+
+
+@styled
+def correlations(names, Sigma):
+    """Prior correlations of the preferences (k, k); a feature that does not vary has a blank row."""
+    sd = np.sqrt(np.diag(Sigma))
+    scale = np.where(sd > 0, sd, np.nan)
+    figure, ((axes,),) = canvas(width=5.6, height=4.4)
+    image = axes.imshow(Sigma / np.outer(scale, scale), cmap=MAP, vmin=-1, vmax=1)
+    axes.grid(visible=False)
+    axes.set_xticks(range(len(names)), names, rotation=40, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    figure.colorbar(image, ax=axes, label="prior correlation")
     return figure
 
 

@@ -15,6 +15,12 @@ def test_priors_show_means_and_spreads():
     assert ends == [[-1, 3], [-1, 5]] and len(figure.legends) == 1
 
 
+def test_correlations_are_of_the_covariance():
+    axes = portraits.correlations(["a", "b", "c"], np.array([[4., 3, 0], [3, 9, 0], [0, 0, 0]])).axes[0]
+    shown = axes.images[0].get_array()
+    assert shown[0, 1] == pytest.approx(.5) and shown[0, 0] == pytest.approx(1) and np.isnan(shown.filled(np.nan)[2]).all()
+
+
 def test_calibration_has_its_diagonal():
     axes, = portraits.calibration({"x": np.array([[1, 2, .1], [3, 2.5, .1]])}).axes
     diagonal = [line for line in axes.lines if line.get_linestyle() == "--"][-1]
