@@ -61,7 +61,7 @@ def as_probs(probs, n):
         raise ValueError(f"probs[{np.argmin(probs)}] is {probs.min()}: probabilities are nonnegative")
     total = probs.sum()
     if abs(total - 1) > 1e-9:
-        raise ValueError(f"probs sum to {total!r}, not to 1")
+        raise ValueError(f"probs sum to {float(total)!r}, not to 1")
     return probs / total
 
 

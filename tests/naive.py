@@ -232,3 +232,77 @@ def belief_decisions(problem, decide, indices, feedback):
         if out[-1]:
             mu, Sigma = update(mu, Sigma, problem.items[i], y, noises(problem)[i])
     return out
+
+
+# --- the single-feature dynamic program ---------------------------------------------------------------
+
+
+def bell(z):
+    """Density of the standard normal."""
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+
+def single_feature(x, probs, gamma, m, b, depth, reach=6.0, step=.05, nodes=81):
+    """Value before x is seen, noise 1, by recursion on a grid of means; after `depth` forwards, commitment."""
+    slope = sum(p * size for p, size in zip(probs, x)) / (1 - gamma)
+    grid = [i * step - reach for i in range(int(2 * reach / step) + 1)]
+    z = [-6 + 12 * i / (nodes - 1) for i in range(nodes)]
+    weight = [bell(a) for a in z]
+    known = {}
+
+    def at(values, mean):
+        i = math.floor((mean + reach) / step)
+        if i < 0:
+            return 0.0
+        if i >= len(grid) - 1:
+            return slope * mean
+        part = (mean - grid[i]) / step
+        return values[i] * (1 - part) + values[i + 1] * part
+
+    def solve(prec, left):
+        key = round(prec, 9), left
+        if left == 0:
+            return [slope * max(mean, 0) for mean in grid]
+        if key not in known:
+            later = [solve(prec + size * size, left - 1) if size else None for size in x]
+            values = []
+            for mean in grid:
+                forward = []
+                for size, after in zip(x, later):
+                    t = math.sqrt(1 / prec - 1 / (prec + size * size))
+                    ahead = sum(w * at(after, mean + t * a) for w, a in zip(weight, z)) / sum(weight) if size else None
+                    forward.append(size * mean + gamma * ahead if size else -math.inf)
+                value = 0.0
+                for _ in range(200):
+                    value = sum(p * max(gamma * value, f) for p, f in zip(probs, forward))
+                values.append(value)
+            known[key] = values
+        return known[key]
+
+    return at(solve(b, depth), m)
+
+
+def upper_sweep(grid, gamma):
+    """The upper sweep for x = 1 always, by exactly rounded sums: D on the first level of a lattice b0, b0 + 1, ..."""
+    K, above = 1 / (1 - gamma), None
+    last = len(grid.levels) - 1
+    for j in range(last, -1, -1):
+        first, count, start, d = grid.first[0, j], grid.first[1, j], grid.ptr[j], grid.spacing[j]
+        if j == last:
+            above = {first + i: grid.D[start + i] for i in range(count)}
+            fine = d
+            continue
+        t, ratio, values = math.sqrt(1 / grid.levels[j] - 1 / grid.levels[j + 1]), round(d / fine), {}
+        h = fine / t
+
+        def call(z):
+            return bell(z) - z * math.erfc(z / math.sqrt(2)) / 2
+
+        hats = [(call(l * h - h) - 2 * call(l * h) + call(l * h + h)) / h for l in range(int(8.5 / h) + 2)]
+        for i in range(first, first + count):
+            m, near = i * d, range(i * ratio - len(hats) + 1, i * ratio + len(hats))
+            ahead = math.fsum(hats[abs(l - i * ratio)] * above[l] for l in near if l in above)
+            forward = math.fsum((m, gamma * K * (max(m, 0) + t * call(abs(m) / t)), gamma * ahead))
+            values[i] = max(0.0, forward) - K * max(m, 0)
+        above, fine = values, d
+    return [above[i] for i in sorted(above)]

@@ -1,0 +1,266 @@
+"""The certified dynamic program against independent numbers, and where it could be wrong."""
+import math
+
+from hypothesis import given, settings, strategies as st
+import naive
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from lib import dp, grids, sweep
+
+GITTINS = {                                   # ten digits, computed by two independent methods; prior variance 1/n
+    .5: {1: .2056692302, 2: .1216894569, 5: .0561586666, 20: .0154619086, 100: .0031895848},
+    .9: {1: .7465837371, 2: .4662061427, 5: .2332404420, 20: .0712255731, 100: .0155790522},
+    .99: {1: 1.5758202588, 2: 1.0414726251, 5: .5747255170, 20: .2094355584, 100: .0548594433}}
+BERNOULLI = {                                 # x in {0, 1}, p = .5, gamma .9, prior variance 1, cost .2: nine digits
+    .1: ((1.029243254, 1.587206911), (.653780206, .159375166, .100429265)),
+    1.0: ((.767169356, 1.326870826), (.537547740, .329342838, .241668188))}
+GENERAL = {                                   # x = 0, 1/4, 1/2, 1, gamma .9, b = 1: certified lower, upper
+    -.5: (0.0, 0.0), -.2: (.39625825658809954, .3965211607931816), 0.0: (.7923241758136265, .7925818584790701),
+    .2: (1.2588241958138908, 1.2591520155586133), .5: (2.063450639808452, 2.063810456961292)}
+
+
+@pytest.mark.parametrize("gamma", GITTINS)
+def test_gittins_indices_to_four_digits(gamma):
+    table = dp.solve([1], [1], gamma, 1, 1, certify=False)
+    for n, index in GITTINS[gamma].items():
+        assert dp.indifference_cost(table, 0.0, 1 / n) == pytest.approx(index, abs=5e-5)
+
+
+@pytest.mark.parametrize("gamma", (.7, .95, .999))
+def test_gittins_indices_bracketed_by_the_certificate_for_other_discounts(gamma):
+    """Just below the index the certified forward value is positive, just above it the certified upper value is 0."""
+    table = dp.solve([1], [1], gamma, 1, 1, tol=2e-2, between=False)
+    index = float(dp.indifference_cost(table, 0.0, 1.0))
+    assert dp.value(table, -(index - .03 * (1 + index)), 1.0).lower > 0
+    assert dp.value(table, -(index + .03 * (1 + index)), 1.0).upper < 1e-8 / (1 - gamma)
+
+
+@pytest.mark.parametrize("noise_var", BERNOULLI)
+def test_bernoulli_magnitudes(noise_var):
+    values, costs = BERNOULLI[noise_var]
+    table = dp.solve([0, 1], [.5, .5], .9, noise_var**.5, 1)
+    bracket = dp.value(table, np.array([-.2, 0.0]), 1.0)
+    assert (bracket.lower <= values).all() and (values <= bracket.upper).all()
+    assert bracket.value == pytest.approx(values, abs=1e-4)
+    for n, cost in enumerate(costs):
+        assert dp.indifference_cost(table, 0.0, 1 / (1 + n / noise_var)) == pytest.approx(cost, abs=1e-4)
+
+
+def test_general_magnitudes():
+    table = dp.solve([0, .25, .5, 1], [.4, .2, .2, .2], .9, 1, 1, tol=3e-3)
+    for net, (lower, upper) in GENERAL.items():
+        bracket = dp.value(table, net, 1.0)
+        assert bracket.lower <= upper + 1e-12 and lower <= bracket.upper
+        assert bracket.value == pytest.approx((lower + upper) / 2, abs=3e-4)
+        assert bracket.upper - bracket.lower < 6e-3
+
+
+@pytest.mark.parametrize("x, probs", [([1], [1]), ([0, .5, 1], [.3, .3, .4])])
+def test_the_bracket_holds_a_plain_loop_oracle(x, probs):
+    gamma, b, m = .6, 1.3, -.1
+    table = dp.solve(x, probs, gamma, 1, 1, tol=1e-2)
+    bracket = dp.value(table, m, 1 / b)
+    oracle = naive.single_feature(x, probs, gamma, m, b, depth=7)
+    assert bracket.lower - 2e-3 <= oracle <= bracket.upper + 2e-3
+
+
+def test_one_step_against_quadrature():
+    """With a discount of 1e-6 two items matter: the second is forwarded iff the posterior mean is positive."""
+    gamma, m, b = 1e-6, -.3, .5
+    table = dp.solve([1], [1], gamma, 1, 2, tol=1e-4, certify=False)
+    t = math.sqrt(1 / b - 1 / (b + 1))
+    ahead = quad(lambda z: max(m + t * z, 0) * norm.pdf(z), -m / t, 12)[0]
+    assert dp.q_values(table, m, 1 / b)[1] - m == pytest.approx(gamma * ahead, rel=2e-3)
+
+
+problems = st.tuples(
+    st.lists(st.floats(.05, 3), min_size=1, max_size=3), st.sampled_from([.2, .6, .9]),
+    st.floats(.2, 3), st.floats(.2, 3), st.integers(0, 2**31))
+
+
+def case(drawn):
+    x, gamma, noise_sd, var_max, seed = drawn
+    rng = np.random.default_rng(seed)
+    return np.array(x), rng.dirichlet(np.ones(len(x))), gamma, noise_sd, var_max, rng
+
+
+def overlap(drawn):
+    x, probs, gamma, noise_sd, var_max, rng = case(drawn)
+    coarse, fine = (dp.solve(x, probs, gamma, noise_sd, var_max, tol=tol) for tol in (.3, .04))
+    var = var_max * rng.random(6) ** 2
+    net = 1.5 * rng.standard_normal(6) * np.sqrt(var)
+    a, b = dp.value(coarse, net, var), dp.value(fine, net, var)
+    assert (a.lower <= b.upper).all() and (b.lower <= a.upper).all()
+    assert (a.lower <= a.value).all() and (a.value <= a.upper).all()
+
+
+@settings(max_examples=30)
+@given(problems)
+def test_brackets_of_a_coarse_and_a_fine_solve_overlap(drawn):
+    overlap(drawn)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(problems)
+def test_brackets_of_a_coarse_and_a_fine_solve_overlap_for_1000_problems(drawn):
+    overlap(drawn)
+
+
+@settings(max_examples=20)
+@given(problems)
+def test_shape_convex_monotone_in_variance_and_scale_invariant(drawn):
+    x, probs, gamma, noise_sd, var_max, rng = case(drawn)
+    table = dp.solve(x, probs, gamma, noise_sd, var_max, tol=.1)
+    sd = math.sqrt(var_max)
+    net = np.linspace(-2, 2, 17) * sd
+    bracket = dp.value(table, net, var_max)
+    chords = (bracket.upper[:-2] + bracket.upper[2:]) / 2
+    assert (bracket.lower[1:-1] <= chords).all()                           # convex in the mean
+    less = dp.value(table, net, var_max / 2)
+    assert (less.lower <= bracket.upper).all()                             # nondecreasing in the variance
+    s = 7.3
+    scaled = dp.value(dp.solve(x, probs, gamma, s * noise_sd, s * s * var_max, tol=.1), s * net, s * s * var_max)
+    assert np.allclose(scaled.upper, s * bracket.upper, rtol=1e-9, atol=1e-9 * s)
+
+
+def test_many_magnitudes_are_merged_validly():
+    rng = np.random.default_rng(3)
+    x, probs = rng.random(300), rng.dirichlet(np.ones(300))
+    many = dp.value(dp.solve(x, probs, .7, 1, 1, tol=.05), np.array([-.2, 0, .3]), 1.0)
+    halves = np.round(x * 4) / 4                                           # 5 magnitudes, close to the 300
+    assert (many.lower <= many.upper).all() and ((many.upper - many.lower) < .4 * many.value).all()
+    near = dp.value(dp.solve(halves, probs, .7, 1, 1, tol=.05), np.array([-.2, 0, .3]), 1.0)
+    assert np.allclose(many.value, near.value, rtol=.15)
+    # information up and reward spread: above; information down and mean reward: below
+    order = np.argsort(x)
+    groups = np.array_split(order, 6)
+    low_x = np.array([np.average(x[g], weights=probs[g]) for g in groups])
+    low_q = np.array([x[g].min() ** 2 for g in groups])
+    p = np.array([probs[g].sum() for g in groups])
+    low = dp.value(dp.solve(low_x, p, .7, 1, 1, tol=.05, info=low_q), np.array([-.2, 0, .3]), 1.0)
+    assert (low.lower <= many.upper).all()
+
+
+def test_two_thousand_magnitudes_stay_small():
+    rng = np.random.default_rng(5)
+    table = dp.solve(rng.random(2000), rng.dirichlet(np.ones(2000)), .8, 1, 1, tol=.1)
+    assert sum(array.nbytes for grid in (table.upper, table.lower, table.guess) for array in grid) < 60e6
+    bracket = dp.value(table, 0.0, 1.0)
+    assert bracket.lower < bracket.value < bracket.upper < 1.3 * bracket.lower
+
+
+def hindsight(mean_x, gamma, m, sd):
+    return mean_x / (1 - gamma) * (m * norm.cdf(m / sd) + sd * norm.pdf(m / sd))
+
+
+@pytest.mark.parametrize("noise_sd", (1e-6, 1e-3, 1e3, 1e6))
+def test_extreme_noise(noise_sd):
+    table = dp.solve([0, 1], [.5, .5], .9, noise_sd, 1, tol=1e-2)
+    bracket = dp.value(table, np.array([-.5, 0.0, .5]), 1.0)
+    full = [hindsight(.5, .9, m, 1) for m in (-.5, 0, .5)]
+    if noise_sd < 1:                          # one observation tells all
+        one = [max(0, v) for v in (m * .5 / .55 + .9 * .5 / .55 * f for m, f in zip((-.5, 0, .5), full))]
+        assert bracket.value == pytest.approx(one, rel=5e-3, abs=5e-3)
+    else:                                     # nothing to learn
+        assert bracket.value == pytest.approx([0, 0, 2.5], abs=3e-2)
+    assert (bracket.upper <= np.array(full) * (1 + 1e-9)).all() and (bracket.lower <= bracket.upper).all()
+
+
+def test_known_preference_gamma_zero_and_idle_items():
+    table = dp.solve([0, 1], [.5, .5], .9, 1, 1, tol=1e-2)
+    assert dp.value(table, np.array([-1.0, 2.0]), 0.0).upper == pytest.approx([0, 10], abs=1e-8)
+    myopic = dp.value(dp.solve([.5, 1], [.5, .5], 0, 1, 1), np.array([-1.0, 2.0]), 1.0)
+    assert myopic.value == pytest.approx([0, 1.5], abs=1e-8)
+    rare = dp.value(dp.solve([0, 1], [.9999, .0001], .9, 1, 1), 0.1, 1.0)
+    g = .9 * .0001 / (1 - .9 * .9999)
+    always = dp.value(dp.solve([1], [1], g, 1, 1), 0.1, 1.0)
+    assert rare.value == pytest.approx(g / .9 * always.value, rel=1e-3)
+    nothing = dp.value(dp.solve([0], [1], .9, 1, 1), np.array([-1.0, 1.0]), 1.0)
+    assert (nothing.upper == 0).all()
+
+
+def test_far_means_and_magnitudes_far_apart():
+    table = dp.solve([1e-4, 1], [.5, .5], .9, 1, 1, tol=1e-2)
+    bracket = dp.value(table, np.array([-1e6, 1e6]), 1.0)
+    assert bracket.lower[0] == 0 and bracket.upper[0] < 1e-2
+    assert bracket.value[1] == pytest.approx(1e6 * .50005 / .1, rel=1e-9)
+
+
+def test_patience_near_one():
+    table = dp.solve([1], [1], .999, 1, 1, tol=3e-2, between=False)
+    bracket = dp.value(table, 0.0, 1.0)
+    assert bracket.lower < bracket.upper < 1.05 * bracket.lower
+    assert bracket.upper < hindsight(1, .999, 0, 1)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(x=[-1]), "x\\[0\\] is -1"), (dict(x=[np.nan]), "x\\[0\\] is nan"), (dict(probs=[.4]), "sum to 0.4"),
+    (dict(probs=[-1.0]), "probs\\[0\\] is -1"), (dict(gamma=1.0), "gamma is 1"), (dict(gamma=-.1), "gamma is -0.1"),
+    (dict(noise_sd=0), "noise_sd is 0"), (dict(var_max=-1), "var_max is -1"), (dict(tol=0), "tol is 0"),
+    (dict(var_max=1e20), "1e-14 to 1e14"), (dict(info=[0.0]), "info")])
+def test_wrong_arguments_are_named(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        dp.solve(**{**dict(x=[1], probs=[1], gamma=.5, noise_sd=1, var_max=1), **arguments})
+
+
+def test_probabilities_off_by_rounding_and_wrong_queries():
+    table = dp.solve([0, 1], [.5, .5 + 5e-10], .5, 1, 1, tol=.1)
+    assert table.upper.probs.sum() < .5 + 1e-9
+    with pytest.raises(ValueError, match="var is 1.1, above the table's var_max 1.0"):
+        dp.value(table, 0.0, 1.1)
+    with pytest.raises(ValueError, match="var is -1"):
+        dp.value(table, 0.0, -1.0)
+    with pytest.raises(ValueError, match="finite"):
+        dp.value(table, np.nan, 1.0)
+    with pytest.raises(ValueError, match="certify"):
+        dp.value(dp.solve([1], [1], .5, 1, 1, certify=False), 0.0, 1.0)
+
+
+def test_exploration_benefit_is_nonnegative_and_q_values_meet_bellman():
+    table = dp.solve([.5, 1], [.5, .5], .9, 1, 1, tol=1e-2)
+    net, var = np.linspace(-1, 1, 21)[:, None], np.array([.1, .4, 1.0])
+    total = 0.0
+    for x in (.5, 1.0):
+        discard, forward = dp.q_values(table, net, var, x)
+        assert (forward - discard - x * net >= -1e-4).all()
+        total = total + .5 * np.maximum(discard, forward)
+    assert np.allclose(total, dp.value(table, net, var).value, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("alpha", (.1, 1.0, 10.0))
+def test_the_sign_of_net_reward_changes_once(alpha):
+    table = dp.solve([.3, 1, 1.5], [.3, .4, .3], .9, 1, 1, certify=False)
+    for b in (1.0, 3.0, 20.0):
+        edge = float(dp.boundary(table, alpha, b))
+        z = np.linspace(-8, 1, 181)
+        discard, forward = dp.q_values(table, z / np.sqrt(b), 1 / b)
+        benefit = np.maximum(forward - discard - z / np.sqrt(b), 0)
+        go = z / np.sqrt(b) + alpha * benefit > 0
+        assert (go == (z > edge))[np.abs(z - edge) > .05].all()
+
+
+def test_tables_are_kept_on_disk_and_damage_is_ignored(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_TABLES", str(tmp_path))
+    grids.MEMORY.clear()
+    first = dp.solve([1], [1], .5, 1, 1, tol=.1)
+    files = sorted(tmp_path.glob("*.npz"))
+    assert len(files) == 3 and not list(tmp_path.glob("*.part"))
+    files[0].write_bytes(files[0].read_bytes()[:100])
+    files[1].write_bytes(b"not a table")
+    grids.MEMORY.clear()
+    again = dp.solve([1], [1], .5, 1, 1, tol=.1)
+    assert all((a == b).all() for name in ("upper", "lower", "guess")
+               for a, b in zip(getattr(first, name), getattr(again, name)))
+    grids.MEMORY.clear()
+
+
+@pytest.mark.slow
+def test_rounding_errors_fit_into_the_slack():
+    """A whole upper sweep by exactly rounded sums, in plain loops: it uses less than a hundredth of the slack."""
+    table = dp.solve([1], [1], .5, 1, 1, tol=3e-2, between=False)
+    ours = table.upper.D[table.upper.ptr[0] + np.arange(table.upper.first[1, 0])]
+    assert np.abs(naive.upper_sweep(table.upper, .5) - ours).max() < dp.SLACK / 100 * table.slope
