@@ -5,6 +5,7 @@ None of these choices touches the validity of a bracket, only its width and its 
 import math
 import os
 from collections import OrderedDict
+from threading import Lock
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,6 +16,7 @@ from lib.laws import WIDTH
 CELLS = 64              # more magnitudes than this are merged, level by level
 REMEMBER = 200e6        # bytes of tables kept in memory
 MEMORY = OrderedDict()
+GUARD = Lock()          # of MEMORY: features are solved in threads
 
 
 def precisions(b0, q, p, gamma, unit, end, least=0.0):
@@ -111,9 +113,10 @@ def thin(x, q, p, most):
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
     """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
     key = store.digest("sweep 4", kind, x, q, p, gamma, b0, accuracy)
-    if key in MEMORY:
-        MEMORY.move_to_end(key)
-        return MEMORY[key]
+    with GUARD:
+        if key in MEMORY:
+            MEMORY.move_to_end(key)
+            return MEMORY[key]
     folder = os.environ.get("BOOK_TABLES")
     kept = store.load(folder, key) if folder else None
     try:
@@ -122,7 +125,8 @@ def stored_side(kind, x, q, p, gamma, b0, accuracy):
         grid = solve_side(kind, x, q, p, gamma, b0, accuracy)
         if folder:
             store.save(folder, key, grid._asdict())
-    MEMORY[key] = grid
-    while sum(g.D.nbytes for g in MEMORY.values()) > REMEMBER and len(MEMORY) > 1:
-        MEMORY.popitem(last=False)
+    with GUARD:
+        MEMORY[key] = grid
+        while sum(g.D.nbytes for g in MEMORY.values()) > REMEMBER and len(MEMORY) > 1:
+            MEMORY.popitem(last=False)
     return grid
