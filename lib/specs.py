@@ -25,8 +25,8 @@ class Spec(NamedTuple):
     policies: tuple = GRID
     thetas: str = "prior"                   # users: "prior", drawn from it, or "held_out", real ones in turn
     horizon: int = 100
-    replications: tuple = (2048, 400_000)   # users on whom everything is evaluated
-    tuning: tuple = (1024, 100_000)         # other users, on whom alpha is chosen
+    replications: tuple = (2048, 40_000)    # users on whom everything is evaluated
+    tuning: tuple = (1024, 20_000)          # other users, on whom alpha is chosen
     sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
     tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out
     seed: int = 0
@@ -83,13 +83,13 @@ def documents(ratio=1, articles=40, gamma=0.9, **options):
     return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
 
 
-STARS = (2.6, 2.8, 3.0, 3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.1, 4.2, 4.4, 4.6, 4.8)
+STARS = (2.6, 2.8, 3.0, 3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2, 4.5, 4.8)
 PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents}
 SPECS = {spec.name: spec for spec in (
     Spec("simulated", "simulated",
-         costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
-    Spec("ratings", "rated", costs=STARS, tol=1e-2),
-    Spec("ratings_held_out", "rated", costs=STARS, tol=1e-2, thetas="held_out"))}
+         replications=(2048, 100_000), costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
+    Spec("ratings", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-2),
+    Spec("ratings_held_out", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-2, thetas="held_out"))}
 
 
 @lru_cache(maxsize=8)
