@@ -161,7 +161,9 @@ def surface(net_mean, sd, values, label):
     """Filled contours over net mean (n,) and standard deviation (m,) of the belief, values (m, n)."""
     figure, ((axes,),) = canvas()
     colours = axes.contourf(net_mean, sd, values, 24, cmap=MAP)
-    axes.clabel(axes.contour(net_mean, sd, values, 8, colors="white", linewidths=.6), fontsize=7, fmt="%.3g")
+    lines = mpl.ticker.MaxNLocator(8).tick_values(values.min(), values.max())
+    lines = lines[lines > values.min() + .01 * np.ptp(values)]     # none around a plain, where it would be ragged
+    axes.clabel(axes.contour(net_mean, sd, values, lines, colors="white", linewidths=.6), fontsize=7, fmt="%.3g")
     figure.colorbar(colours, label=label)
     axes.set(xlabel="mean $-$ cost", ylabel="standard deviation of the belief")
     axes.grid(False)
