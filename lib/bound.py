@@ -92,7 +92,7 @@ def decomposition(problem, tol=1e-3, noise="basis"):
     columns = np.column_stack((problem.items.T, problem.mu, s2, sd))
     distinct, where = np.unique(columns, axis=0, return_index=True, return_inverse=True)[1:]
     times = np.bincount(where.ravel())
-    goal = 8 * tol                                     # the linear part of the value is free of error
+    goal = min(8 * tol, 0.5)                                     # the linear part of the value is free of error
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         while True:
             parts = list(pool.map(lambda j: feature_bracket(problem, j, s2[j], sd[j], goal, noise), distinct))
