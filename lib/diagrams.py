@@ -1,10 +1,10 @@
-"""Pictures that explain the model, the bound and the policies' decisions.
+"""Pictures that explain the model, the bound, the policies' decisions, and what became of claims.
 
 As in lib.figures, functions take arrays and labels, return a figure, and captions carry the titles.
 """
 import numpy as np
 
-from lib.figures import BLACK, BLUE, BOUND, GREY, RED, canvas, label_ends, mark, styled
+from lib.figures import BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, RED, canvas, label_ends, mark, styled
 
 
 @styled
@@ -99,4 +99,37 @@ def tuning(alphas, curves, bound=None, label="upper bound"):
         ends.append((alphas[-1], bound, label, BLACK))
     axes.set(xlabel=r"$\alpha$", ylabel="total discounted reward")
     label_ends(axes, ends)
+    return figure
+
+
+@styled
+def forwarding_map(rates, types):
+    """Share of items forwarded, by type and time: {policy: (types, times)}, one set of axes a policy."""
+    figure, grid = canvas(len(rates), width=9.5, height=1.5 + .4 * len(types), sharey=True)
+    for axes, (name, rate) in zip(grid[0], rates.items()):
+        image = axes.imshow(rate, aspect="auto", cmap=MAP, vmin=0, vmax=1, interpolation="nearest",
+                            extent=(.5, rate.shape[1] + .5, len(types) - .5, -.5))
+        axes.annotate(name, (0, 1.03), xycoords="axes fraction", color=mark(name.split(",")[0])[0], fontsize=8.5,
+                      weight="bold")
+        axes.set_xlabel("item number")
+        axes.grid(False)
+    grid[0, 0].set_yticks(range(len(types)), types)
+    figure.colorbar(image, ax=grid, label="share forwarded", aspect=12)
+    return figure
+
+
+@styled
+def ledger_bars(claims, values, low, high, verdicts, xlabel="ours"):
+    """One bar a claim, (n,) values with 95 % intervals, coloured and worded by verdict."""
+    names = sorted(set(verdicts))
+    colours = dict(zip(names, (BLUE, ORANGE, RED, GREY, GREEN)))
+    figure, ((axes,),) = canvas(width=8, height=.8 + .42 * len(claims))
+    place = np.arange(len(claims))
+    axes.barh(place, values, color=[colours[v] for v in verdicts], alpha=.85)
+    axes.errorbar(values, place, xerr=(values - low, high - values), fmt="none", color=BLACK, capsize=2, linewidth=1)
+    for at, end, verdict in zip(place, np.maximum(high, 0), verdicts):
+        axes.annotate(verdict, (end, at), (5, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.set_yticks(place, claims)
+    axes.set(xlabel=xlabel, ylim=(len(claims) - .5, -.5))
+    axes.axvline(0, color=BLACK, linewidth=.8)
     return figure

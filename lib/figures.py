@@ -100,7 +100,7 @@ def over_cost(panels, ylabel, replications, sharey=True):
             axes.plot(panel.costs, value, color=colour, marker=marker, markersize=4)
             ends.append((panel.costs[-1], value[-1], name, colour))
         axes.set_xlabel("forwarding cost")
-        for words, at, side in ((panel.label, 0, "left"), (f"95 % intervals, {replications:,} users", 1, "right")):
+        for words, at, side in ((panel.label, 0, "left"), (f"95 % intervals, {replications:,} replications", 1, "right")):
             axes.annotate(words, (at, 1.02), xycoords="axes fraction", ha=side, fontsize=8, color="#444444")
         if n == len(panels) - 1:
             label_ends(axes, ends)
@@ -200,8 +200,7 @@ def forwarding_boundary(sd, boundaries, ylabel="break-even mean $-$ cost"):
     for position, (name, line) in enumerate(boundaries.items()):
         colour = (BLUE, RED, ORANGE, GREEN, PINK, SKY)[position % 6]
         axes.plot(sd, line, color=colour)
-        at = len(sd) - 1
-        axes.annotate(name, (sd[at], line[at]), (6, 0), textcoords="offset points", color=colour, va="center", fontsize=9)
+        axes.annotate(name, (sd[-1], line[-1]), (6, 0), textcoords="offset points", color=colour, va="center", fontsize=9)
     axes.axhline(0, color=BLACK, linewidth=.8)
     axes.set(xlabel="standard deviation of the belief", ylabel=ylabel)
     return figure
@@ -233,22 +232,6 @@ def belief_ellipses(beliefs, theta=None, items=()):
 
 
 @styled
-def forwarding_map(rates, types):
-    """Share of items forwarded, by type and time: {policy: (types, times)}, one set of axes a policy."""
-    figure, grid = canvas(len(rates), width=9.5, height=1.5 + .4 * len(types), sharey=True)
-    for axes, (name, rate) in zip(grid[0], rates.items()):
-        image = axes.imshow(rate, aspect="auto", cmap=MAP, vmin=0, vmax=1, interpolation="nearest",
-                            extent=(.5, rate.shape[1] + .5, len(types) - .5, -.5))
-        axes.annotate(name, (0, 1.03), xycoords="axes fraction", color=mark(name.split(",")[0])[0], fontsize=8.5,
-                      weight="bold")
-        axes.set_xlabel("item number")
-        axes.grid(False)
-    grid[0, 0].set_yticks(range(len(types)), types)
-    figure.colorbar(image, ax=grid, label="share forwarded", aspect=12)
-    return figure
-
-
-@styled
 def width_against_work(series, xlabel="seconds", ylabel="relative width of the bracket"):
     """Lines on logarithmic axes, {name: (x (n,), y (n,))}, each with its least-squares slope beside it."""
     figure, ((axes,),) = canvas()
@@ -259,23 +242,6 @@ def width_against_work(series, xlabel="seconds", ylabel="relative width of the b
         axes.annotate(f"{name}, slope {slope:.2f}", (x[-1], y[-1]), (6, 0), textcoords="offset points", color=colour,
                       va="center", fontsize=9, annotation_clip=False)
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    return figure
-
-
-@styled
-def ledger_bars(claims, values, low, high, verdicts, xlabel="ours"):
-    """One bar a claim, (n,) values with 95 % intervals, coloured and worded by verdict."""
-    names = sorted(set(verdicts))
-    colours = dict(zip(names, (BLUE, ORANGE, RED, GREY, GREEN)))
-    figure, ((axes,),) = canvas(width=8, height=.8 + .42 * len(claims))
-    place = np.arange(len(claims))
-    axes.barh(place, values, color=[colours[v] for v in verdicts], alpha=.85)
-    axes.errorbar(values, place, xerr=(values - low, high - values), fmt="none", color=BLACK, capsize=2, linewidth=1)
-    for at, end, verdict in zip(place, np.maximum(high, 0), verdicts):
-        axes.annotate(verdict, (end, at), (5, 0), textcoords="offset points", va="center", fontsize=8)
-    axes.set_yticks(place, claims)
-    axes.set(xlabel=xlabel, ylim=(len(claims) - .5, -.5))
-    axes.axvline(0, color=BLACK, linewidth=.8)
     return figure
 
 

@@ -16,7 +16,7 @@ LAYERS = (                              # from the bottom; modules side by side 
     "experiments replay contest",
     "analysis",
     "figures",
-    "portraits ranks",
+    "portraits diagrams ranks",
     "report",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
