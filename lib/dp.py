@@ -108,7 +108,7 @@ def accuracy(kind, q, tol, between):
     unit = 0.0 if lattice and not between else 0.1 if kind == sweep.GUESS else 0.2 if lattice else 1.7 * tol
     if kind == sweep.GUESS:
         return unit, 1e-5, min(2.5 * math.sqrt(tol), 0.05), 4.0, 32
-    return unit, 0.1 * tol, min(2.5 * math.sqrt(tol), 0.1), max(0.38 / math.sqrt(tol), 2.0), max(32, int(2 / tol))
+    return unit, 0.1 * tol, min(2.5 * math.sqrt(tol), 0.1), min(max(0.38 / math.sqrt(tol), 2.0), 12.1), max(32, int(2 / tol))
 
 
 def table_units(table, net_mean, var):
