@@ -71,11 +71,15 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     run = _runner(problem, policies, horizon, seed, thetas, reward)
     pieces = _pieces(_count("first", first, 0), _count("replications", replications, 1))
     rewards = np.empty((len(policies), replications))
-    threads = min(numba.get_num_threads(), len(pieces))
-    with ThreadPoolExecutor(threads) as pool:
-        for piece, episodes in zip(pieces, map(run, pieces) if threads == 1 else pool.map(run, pieces)):
+    threads, left = min(numba.get_num_threads(), len(pieces)), iter(pieces)
+
+    def work(_):
+        for piece in left:              # shared by the threads, so that one holds one piece at a time
             at = piece[0] * streams.BLOCK - first
-            rewards[:, at + piece[1]:at + piece[2]] = episodes.rewards
+            rewards[:, at + piece[1]:at + piece[2]] = run(piece).rewards
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(threads)))
     return rewards
 
 

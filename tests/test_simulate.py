@@ -114,7 +114,8 @@ def test_one_thread_equals_two_and_the_first_hundred_of_a_thousand_equal_a_hundr
 
 def test_memory_beside_the_result_is_flat_in_the_number_of_users():
     beside = []
-    for users in (3000, 30_000):
+    simulate.replicate(dense(), POLICIES, 300, 20)      # compiled
+    for users in (3000, 100_000):
         tracemalloc.start()
         rewards = simulate.replicate(dense(), POLICIES, users, 20)
         beside.append(tracemalloc.get_traced_memory()[1] - rewards.nbytes)
