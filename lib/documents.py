@@ -1,6 +1,6 @@
 """Documents as shares of topics, and readers as regressions of read / not read on topics.
 
-Topics come from latent Dirichlet allocation (paper, section 4.2; ten topics), seeded and on one
+Topics come from latent Dirichlet allocation (paper, section IV-B; ten topics), seeded and on one
 thread.  Shares are stored in steps of 1/10000, at least one step each, so that a row sums to 1
 exactly and no topic is absent: I(x) = k for every document.  A document without a word has no
 topics: it is left out and counted.

@@ -1,7 +1,7 @@
 """The policies, as plain data, and their compilation into the arrays that the simulation's kernels read.
 
 Every policy forwards item x when mean + bonus * sd exceeds the cost, with mean = x.mu and
-sd = sqrt(x Sigma x); they differ in the bonus and in what they do at equality (paper, sections 3.2 to 4).
+sd = sqrt(x Sigma x); they differ in the bonus and in what they do at equality (paper, sections III-B to IV).
 
     exploit      0                                           forwards at equality
     ucb          alpha                                       forwards at equality
@@ -40,17 +40,17 @@ class Policy(NamedTuple):
 
 
 def exploit():
-    """Forward iff x.mu >= cost: no exploration (paper, section 4)."""
+    """Forward iff x.mu >= cost: no exploration (paper, section IV)."""
     return Policy("exploit")
 
 
 def ucb(alpha):
-    """Forward iff x.mu + alpha sqrt(x Sigma x) >= cost (paper, section 4)."""
+    """Forward iff x.mu + alpha sqrt(x Sigma x) >= cost (paper, section IV)."""
     return Policy("ucb", weight(alpha))
 
 
 def thompson():
-    """Forward iff theta.x > cost for theta drawn from the posterior (paper, section 4).
+    """Forward iff theta.x > cost for theta drawn from the posterior (paper, section IV).
 
     theta.x is drawn instead of theta: it is N(x.mu, x Sigma x), the same law.
     """
@@ -124,7 +124,7 @@ def label(policy):
 
 
 def projections(problem, law="euclid"):
-    """G(. | x) for every item x: the law of the projection of a coming item X on x (paper, section 3.2).
+    """G(. | x) for every item x: the law of the projection of a coming item X on x (paper, section III-B).
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _sizes(problem, law):
 
 
 def mean_projection(problem, law="euclid"):
-    """(n,) M(x), the mean of G(. | x) (paper, section 3.3); for "euclid" x.E[X] / x.x, in one pass."""
+    """(n,) M(x), the mean of G(. | x) (paper, section III-C); for "euclid" x.E[X] / x.x, in one pass."""
     if law != "euclid":
         return _sizes(problem, law) @ problem.probs
     norms = (problem.items**2).sum(axis=1)

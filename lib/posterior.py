@@ -5,7 +5,7 @@ matrix from the covariance,
 
     gain = Sigma x / (x Sigma x + noise_var),   mu + gain (y - x.mu),   Sigma - gain (Sigma x)',
 
-which inverts nothing, so a singular prior is legal (paper, section 2; Bayesian Data Analysis, chapter 14).
+which inverts nothing, so a singular prior is legal (paper, section II; Bayesian Data Analysis, chapter 14).
 """
 from typing import NamedTuple
 

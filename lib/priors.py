@@ -1,6 +1,6 @@
 """From users' ratings to the prior N(mu, Sigma) of a new user, and the noise level.
 
-The paper's rule (section 4.1): one linear regression a user, then the sample mean and sample
+The paper's rule (section IV-A): one linear regression a user, then the sample mean and sample
 covariance of the coefficients.  A sample covariance also carries each regression's own error;
 `method="empirical_bayes"` takes it out by maximum likelihood of the random-coefficient model
 theta_u ~ N(mu, Sigma), y = x.theta_u + noise, fitted by expectation-maximisation
@@ -157,7 +157,7 @@ def split(users, holdout, seed):
 
 
 def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50, ridge=None, noise="features"):
-    """The prior of a new user from a share of the users; the others are held out (paper, section 4.1).
+    """The prior of a new user from a share of the users; the others are held out (paper, section IV-A).
 
     Parameters
     ----------

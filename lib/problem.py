@@ -4,7 +4,7 @@ An item is a row x of `items`, drawn with probability `probs`; a user is theta ~
 Forwarding pays y - cost, y = x.theta + eps, Var eps = I(x) noise_sd^2, I(x) the number of non-zero
 elements of x; discarding pays 0 and shows nothing.  The value of a policy is
 V = E sum_{n >= 1} gamma^n U_n (x_n.theta - cost): the first item already carries one gamma
-(Chen and Frazier 2016, section 2, equation 2).
+(Chen and Frazier 2016, section II, equation 2).
 """
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ def as_scalar(name, value, low=-np.inf, high=np.inf):
 
 
 def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
-    """Check the seven parts of a problem and return them as a Problem (paper, section 2).
+    """Check the seven parts of a problem and return them as a Problem (paper, section II).
 
     Parameters
     ----------
@@ -129,5 +129,5 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
 
 
 def noise_var(problem):
-    """(n,) noise variance of each item, I(x) noise_sd^2 (paper, section 2)."""
+    """(n,) noise variance of each item, I(x) noise_sd^2 (paper, section II)."""
     return np.count_nonzero(problem.items, axis=1) * problem.noise_sd**2

@@ -75,7 +75,7 @@ def code_table():
 
 
 def shares(flags):
-    """`flags` (m, k) of zeros and ones with each non-zero row divided by its sum (paper, section 4.1)."""
+    """`flags` (m, k) of zeros and ones with each non-zero row divided by its sum (paper, section IV-A)."""
     total = flags.sum(axis=1, keepdims=True)
     return flags / np.where(total > 0, total, 1)
 

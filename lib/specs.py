@@ -62,7 +62,7 @@ def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9, favour=10
 
 
 def rated(dataset="movielens", gamma=0.9, **options):
-    """Items and the prior of a data set's users (paper, sections 6.1 and 6.2), and the held-out users' thetas.
+    """Items and the prior of a data set's users (paper, sections IV-A and IV-B), and the held-out users' thetas.
 
     `dataset` as `lib.sources.rated`, which says how BOOK_YELP replaces it; `options` go to `lib.datasets.prior`.
     """
@@ -74,7 +74,7 @@ def rated(dataset="movielens", gamma=0.9, **options):
 
 
 def documents(ratio=1, articles=40, gamma=0.9, **options):
-    """Documents as topics and the prior of their readers (paper, section 6.2), and the held-out readers' thetas.
+    """Documents as topics and the prior of their readers (paper, section IV-B), and the held-out readers' thetas.
 
     `ratio` and `articles` as `lib.sources.documents`; `options` go to `lib.datasets.prior`.
     """
