@@ -75,22 +75,58 @@ def constant_noise(dataset, residual, item):
                            f"and {spread[1]:.3g} for items of {sizes[-1]} features; the model lets it grow in proportion.")
 
 
+def moves(lengths, residual, place):
+    """How far each user's mean residual moves from the first to the last third of the history, and its variance by chance.
+
+    Users may drift apart, some up and some down, so that the mean move is zero and the moves are not.  By chance alone, with
+    residuals in random order, a move has the variance s^2 (1/m + 1/m'), s^2 the residuals' sample variance and m, m' the
+    lengths of the thirds; a least-squares fit makes it a little less, so a comparison with it errs towards no drift.
+
+    Parameters
+    ----------
+    lengths : int array (u,)
+        Residuals of each user, at least two.
+    residual, place : arrays (r,)
+        User after user in time order, see `lib.predict.residuals`.
+
+    Returns
+    -------
+    move, variance : arrays (u,)
+
+    Examples
+    --------
+    >>> moves(np.array([4]), np.array([0., 1., 1., 2.]), np.array([0, 1/3, 2/3, 1]))
+    (array([2.]), array([1.33333333]))
+    """
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    mean = np.bincount(owner, residual) / lengths
+    square = np.bincount(owner, (residual - mean[owner])**2) / (lengths - 1)
+    parts = [(np.bincount(owner[part], residual[part], len(lengths)), np.bincount(owner[part], minlength=len(lengths)))
+             for part in (place < 1 / 3, place > 2 / 3)]
+    (first, m), (last, n) = parts
+    return last / n - first / m, square * (1 / m + 1 / n)
+
+
 def drift(dataset, users, residual, place, noise_sd):
-    """Ratings that move over a user's history: last third against first third, users as units."""
+    """Ratings that move over a user's history, all one way or each its own: last third against first third, users as units."""
     if dataset.ratings.time is None:
         return Caution("no times", "The ratings carry no times: they are taken in file order, and drift cannot be judged.")
     lengths = np.diff(dataset.ratings.start)[users]
-    owner = np.repeat(np.arange(len(users)), lengths)
-    first, last = place < 1 / 3, place > 2 / 3
-    def means(part):
-        return np.bincount(owner[part], residual[part], len(users)) / np.maximum(np.bincount(owner[part], minlength=len(users)), 1)
-    moved = means(last) - means(first)
-    mean, se = moved.mean(), moved.std(ddof=1) / np.sqrt(len(users))
-    size = np.sqrt(max((moved**2).mean(), 0)) / noise_sd
-    if abs(mean) > max(3 * se, DRIFT * noise_sd):
-        return Caution("drift over time", f"From the first to the last third of their history users' ratings move by {mean:+.3f} "
-                       f"(standard error {se:.3f}; typically {size:.1f} noise standard deviations a user). The model takes "
-                       "preferences as fixed: shorten the history, or expect old answers to mislead.")
+    long = lengths > 1
+    if long.sum() < 2:
+        return None
+    kept = np.repeat(long, lengths)
+    move, chance = moves(lengths[long], residual[kept], place[kept])
+    excess = move**2 - chance
+    size = np.sqrt(max(excess.mean(), 0.))
+    errors = [part.std(ddof=1) / np.sqrt(len(move)) for part in (move, excess)]
+    together = abs(move.mean()) > max(3 * errors[0], DRIFT * noise_sd)
+    if together or excess.mean() > max(3 * errors[1], (DRIFT * noise_sd)**2):
+        weighted = np.average(move, weights=lengths[long])
+        return Caution("drift over time", "From the first to the last third of the history a user's ratings move up or down, "
+                       f"beyond chance by typically {size:.2f} ({size / noise_sd:.1f} noise standard deviations). The mean "
+                       f"over users is {move.mean():+.3f} (standard error {errors[0]:.3f}), over ratings {weighted:+.3f}. The "
+                       "model takes preferences as fixed: shorten the history, or expect old answers to mislead.")
 
 
 def silent(problem, policy_name, theta, decisions):

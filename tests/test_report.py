@@ -1,4 +1,5 @@
 """The report on a stream of one's own: a page from good files, one clear line and nothing else from bad ones."""
+import itertools
 import re
 
 import numpy as np
@@ -137,9 +138,30 @@ def test_warnings_about_residuals(tmp_path):
     place = np.concatenate([np.linspace(0, 1, n) for n in np.diff(start)])
     moved = data._replace(ratings=Ratings(start, item, value + .8 * place, time))
     assert "drift over time" in names(moved, prior)
+    up_or_down = np.repeat(np.where(np.arange(len(start) - 1) % 2, 1, -1), np.diff(start))
+    apart = data._replace(ratings=Ratings(start, item, value + .8 * up_or_down * place, time))
+    found = {c.name: c.text for c in cautions.data_cautions(apart, prior, .5)}["drift over time"]
+    assert abs(float(re.search(r"mean over users is (\S+) ", found)[1])) < .1 < float(re.search(r"typically (\S+) ", found)[1])
     narrow = np.where(np.count_nonzero(data.items, axis=1)[item] == 2, .3, 1.) * np.random.default_rng(2).normal(size=len(value))
     assert cautions.constant_noise(data, narrow, item).name == "noise does not grow with features"
     assert cautions.constant_noise(data, narrow / .3, np.zeros_like(item)) is None
+
+
+def test_the_variance_of_a_move_is_that_over_all_orders():
+    for values in ([1., 4., -2., 0., 3., 3.], [2., -1., 0.], [0., 5.]):
+        n, place = len(values), np.arange(len(values)) / (len(values) - 1)
+        moves = [np.mean([v for v, p in zip(order, place) if p > 2 / 3]) - np.mean([v for v, p in zip(order, place) if p < 1 / 3])
+                 for order in itertools.permutations(values)]
+        twice = cautions.moves(np.array([n, n]), np.array(values * 2), np.tile(place, 2))
+        np.testing.assert_allclose(twice, [[moves[0]] * 2, [np.var(moves)] * 2])
+        np.testing.assert_allclose(np.mean(moves), 0, atol=1e-12)
+
+
+def test_one_history_is_too_few_to_see_drift(tmp_path):
+    data, prior = stream(tmp_path, users=12)
+    residual, place = np.array([1., 0., 9.]), np.array([0., 0., 1.])
+    ratings = Ratings(np.array([0, 1, 3]), np.zeros(3, int), residual, np.arange(3))
+    assert cautions.drift(data._replace(ratings=ratings), np.array([0, 1]), residual, place, 1.) is None
 
 
 def test_silence_at_once_and_after_bad_luck(tmp_path):
