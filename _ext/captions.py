@@ -1,16 +1,19 @@
 """Sphinx extension: figures and tables with captions, shared between chapters, and an index of them all.
 
-`{shared-figure} key` shows a figure that another chapter glued.  A cell whose `mystnb.figure` has the class
+`{shared-figure} key` shows the picture that another chapter glued, from the same execution.  A cell whose `mystnb.figure` has the class
 `tabular` makes a table: it is counted as one.  `{figure-index}` lists every captioned figure and table, with
 the functions of lib that its cell calls.
 """
 import ast
+from base64 import b64decode
 from functools import lru_cache
+import hashlib
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 import jupytext
+from myst_nb.ext.glue.crossref import read_glue_cache
 from myst_nb.ext.glue.utils import PendingGlueReference, create_pending_glue_ref
 from runtime import row
 from sphinx.addnodes import pending_xref
@@ -60,15 +63,32 @@ class FigureIndex(SphinxDirective):
         return [Index()]
 
 
-class SharedAlt(SphinxPostTransform):
-    """Give the picture of a shared figure its alt text, once myst-nb (priority 5) has put it in."""
+def shared(figure):
+    """The reference to another chapter's picture that `figure` holds, or None."""
+    return next((child for child in figure.findall(PendingGlueReference) if child.parent is figure), None)
 
-    default_priority = 6
+
+class SharedPicture(SphinxPostTransform):
+    """Give a shared figure its picture, as a file of its own page.
+
+    myst-nb (priority 5) would point at a file that exists only where the other chapter also displays the same
+    bytes in the same build.  A key that the other chapter does not have is left to myst-nb, which warns.
+    """
+
+    default_priority = 4
 
     def run(self, **kwargs):
-        for figure in self.document.findall(nodes.figure):
-            for image in figure.findall(nodes.image):
-                image.setdefault("alt", figure.get("alt", ""))
+        folder = Path(self.env.mystnb_config.output_folder)
+        for figure in list(self.document.findall(nodes.figure)):
+            pending = shared(figure)
+            found = pending and read_glue_cache(str(folder), pending.refdoc).get(pending.key, {}).get("data", {})
+            if found and "image/png" in found:
+                picture = b64decode(found["image/png"])
+                path = folder / f"{hashlib.sha256(picture).hexdigest()}.png"
+                path.write_bytes(picture)
+                uri = path.relative_to(self.env.srcdir).as_posix()
+                self.env.images.add_file(self.env.docname, uri)
+                pending.replace_self(nodes.image(uri=uri, candidates={"*": uri}, alt=figure["alt"]))
 
 
 class CountTables(SphinxTransform):
@@ -128,9 +148,8 @@ class ShowIndex(SphinxPostTransform):
             if not figure["names"] or not list(figure.findall(nodes.caption)):
                 continue
             label = figure["names"][0]
-            shared = [(child["refdoc"], child["key"]) for child in figure.findall(PendingGlueReference)
-                      if child.parent is figure]
-            source, key = shared[0] if shared else (name, label)
+            pending = shared(figure)
+            source, key = (pending.refdoc, pending.key) if pending else (name, label)
             functions = makers(Path(self.env.doc2path(source))).get(key, [])
             link = pending_xref("", nodes.literal("", "", classes=["xref"]), refdomain="std", reftype="numref",
                                 reftarget=label, refdoc=self.env.docname, refexplicit=False, refwarn=True)
@@ -155,6 +174,6 @@ def setup(app):
     app.add_directive("shared-figure", SharedFigure)
     app.add_directive("figure-index", FigureIndex)
     app.add_transform(CountTables)
-    app.add_post_transform(SharedAlt)
+    app.add_post_transform(SharedPicture)
     app.add_post_transform(ShowIndex)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -50,6 +50,23 @@ from lib.kernel import total
 print(f"{total(5):.2f}")
 glue("total", total(5), display=False)
 ```
+
+```{code-cell} ipython3
+import matplotlib.pyplot as plt
+fig, ax = plt.subplots(figsize=(1, 1))
+glue("picture", fig, display=False)
+plt.close(fig)
+```
+"""
+FRONT_PAGE = """# Front
+
+```{shared-figure} picture
+:doc: total.md
+:alt: Two axes.
+:name: fig-front
+
+The axes are empty, and the total is {glue:text}`total.md::total:.2f`.
+```
 """
 OTHER = """# Other
 
@@ -75,7 +92,9 @@ class Book:
         self.write("lib/scale.py", SCALE)
         self.write("chapters/total.md", FRONT + TOTAL)
         self.write("chapters/other.md", FRONT + OTHER)
-        self.write("_toc.yml", "format: jb-book\nroot: chapters/other\nchapters:\n  - file: chapters/total\n")
+        self.write("chapters/front.md", FRONT + FRONT_PAGE)
+        self.write("_toc.yml", "format: jb-book\nroot: chapters/other\nchapters:\n"
+                               "  - file: chapters/total\n  - file: chapters/front\n")
 
     def write(self, name, text):
         (self.folder / name).parent.mkdir(exist_ok=True)
@@ -118,10 +137,29 @@ def book(tmp_path_factory):
 
 def test_an_untouched_book_is_green_and_its_pages_execute_nothing_more(book):
     code, output = book.suite("--whole-book")
-    assert code == 0 and "4 passed" in output, output
+    assert code == 0 and "5 passed" in output, output
     assert book.executions() == ["test chapters/other.md", "test chapters/total.md"]
     assert book.build() == {"total": "12.50", "other": "12.50"}
     assert book.executions() == []
+
+
+def test_a_page_without_code_shows_the_picture_of_another_that_does_not_show_it_itself(book):
+    book.build()
+    html = (book.folder / "_build/html/chapters/front.html").read_text()
+    figure = re.search(r'<figure[^>]*id="fig-front".*?</figure>', html, re.DOTALL)[0]
+    source, alt = re.search(r'<img[^>]*src="([^"]*)"', figure)[1], re.search(r'alt="([^"]*)"', figure)[1]
+    picture = (book.folder / "_build/html/chapters" / source).read_bytes()
+    assert picture.startswith(b"\x89PNG") and alt == "Two axes." and "12.50" in figure
+    assert source.split("/")[-1] not in (book.folder / "_build/html/chapters/total.html").read_text()
+
+
+def test_a_shared_figure_that_no_chapter_glued_is_red(book):
+    try:
+        book.write("chapters/front.md", FRONT + FRONT_PAGE.replace("} picture", "} portrait"))
+        with pytest.raises(AssertionError, match="'portrait' not found"):
+            book.build()
+    finally:
+        book.write("chapters/front.md", FRONT + FRONT_PAGE)
 
 
 def test_a_changed_kernel_is_red_and_reaches_every_page_that_shows_its_number(book):
@@ -131,7 +169,7 @@ def test_a_changed_kernel_is_red_and_reaches_every_page_that_shows_its_number(bo
     try:
         book.write("lib/scale.py", SCALE.replace("1.25", "1.5"))
         code, output = book.suite()
-        assert code == 1 and "Cell outputs differ" in output and "1 failed, 3 passed" in output, output
+        assert code == 1 and "Cell outputs differ" in output and "1 failed, 4 passed" in output, output
         assert book.executions() == ["test chapters/other.md", "test chapters/total.md"]
         assert book.build() == {"total": "15.00", "other": "15.00"}
         assert book.executions() == ["book chapters/total.md"]       # the other passed, and does not run lib.scale
@@ -182,8 +220,8 @@ def test_an_unfit_reference_is_red_and_its_chapter_is_not_executed(book):
 
 
 @pytest.mark.parametrize("options, tag, message", [
-    (("-k", "not total"), None, "chapters/total.md: 0 of 1 cells selected"),
-    (("--ignore=chapters/total.md",), None, "chapters/total.md: 0 of 1 cells selected"),
+    (("-k", "not total"), None, "chapters/total.md: 0 of 2 cells selected"),
+    (("--ignore=chapters/total.md",), None, "chapters/total.md: 0 of 2 cells selected"),
     (("-k", "reference"), None, "cells selected"),
     (("-k", "total and reference"), "nbval-skip", "tagged nbval-skip")])
 def test_a_chapter_that_is_not_compared_is_red(book, options, tag, message):
