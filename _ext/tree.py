@@ -77,7 +77,22 @@ def results_key(root, chapter):
     names = imports(chapter_code(chapter.read_text()))
     tables = [path for path in files(root, ["data", "bench"]) if path.suffix != ".py"]
     return digest(root, modules(root, names) + tables + files(root, PINS),
-                  sys.version, os.environ.get("BOOK_SIZE", "default"), *map(os.environ.get, OWN_DATA))
+                  sys.version, os.environ.get("BOOK_SIZE", "default"), *map(own_data, OWN_DATA))
+
+
+def own_paths(name):
+    """The paths that the setting `name` holds: a folder, or files joined as in PATH."""
+    value = os.environ.get(name)
+    return [] if not value else [value] if name == "BOOK_YELP" else value.split(os.pathsep)
+
+
+def own_data(name):
+    """The paths of a reader's own data, with size and time of each file there."""
+    found = []
+    for path in map(Path, own_paths(name)):
+        there = sorted(path.iterdir()) if path.is_dir() else [path]
+        found += [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in there if file.is_file()] or [str(path)]
+    return found or None
 
 
 def results_folder(root, chapter):
@@ -93,10 +108,15 @@ def kernels_key(root):
 
 
 def set_environment(root):
-    """What every kernel of this process needs: lib on its path, and compiled code that is not stale."""
+    """What every kernel of this process needs: lib on its path, compiled code that is not stale, a reader's data found.
+
+    Kernels run in the folder of their chapter, so paths given from elsewhere are made absolute.
+    """
     path = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path))
     os.environ["NUMBA_CACHE_DIR"] = str(root / "_build" / "numba" / kernels_key(root))
+    for name in filter(os.environ.get, OWN_DATA):
+        os.environ[name] = os.pathsep.join(os.path.abspath(path) if path else "" for path in own_paths(name))
     os.environ["BOOK_BUILD"] = "1"          # no progress bars in outputs that are compared
 
 

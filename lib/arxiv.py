@@ -5,6 +5,7 @@ The snapshot (one JSON object a line, 14 keys) is public domain (CC0); a click l
 import datetime
 import email.utils
 import re
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,6 +32,22 @@ class Paper(msgspec.Struct, gc=False):
     title: str | None = None
     abstract: str | None = None
     versions: list[Version] | None = None
+
+
+class Catalogue(NamedTuple):
+    """The papers of a snapshot as topics: what does not depend on the clicks, and takes the time."""
+
+    source: str
+    names: tuple                 # (d,) ids
+    rows: np.ndarray             # (d, k) shares in steps of 1/10000, zeros for a paper without words
+    words: tuple                 # (k,) tuples of a topic's first words
+    notes: dict
+
+
+def catalogue(snapshot, year=2014, k=10, seed=0, skip_damaged=False):
+    """Read a snapshot and learn its topics; arguments and errors as `arxiv` has them."""
+    texts, notes = papers(snapshot, year, skip_damaged)
+    return Catalogue(str(snapshot), tuple(texts), *topics_of(list(texts.values()), k, seed), notes)
 
 
 def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, skip_damaged=False):
@@ -64,22 +81,25 @@ def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, s
     ValueError
         A wrong line, with file and line; no such paper; a log of clicks alone and no ratio.
     """
-    texts, notes = papers(snapshot, year, skip_damaged)
-    code = {name: i for i, name in enumerate(texts)}
+    return with_clicks(catalogue(snapshot, year, k, seed, skip_damaged), clicks, seed, articles, ratio)
+
+
+def with_clicks(catalogue, clicks, seed=0, articles=500, ratio=None):
+    """The Dataset of a Catalogue and a click log; arguments and errors as `arxiv` has them."""
+    source, names, rows, words, notes = catalogue
+    code = {name: i for i, name in enumerate(names)}
     users, columns, ignored = own.read_ratings(clicks, code, "clicked", (0, 1), strict=False, aliases=ALIASES)
     if not np.isin(columns[2], (0, 1)).all():
         raise ValueError(f"{clicks}: column clicked holds {columns[2][~np.isin(columns[2], (0, 1))][0]}, not 0 or 1")
     if ratio is None and columns[2].all():
         raise ValueError(f"{clicks}: every line is a click; give `ratio` to sample papers that were not clicked")
-    rows, words = topics_of(list(texts.values()), k, seed)
     if ratio is not None:
         columns = with_unread(columns, rows.any(axis=1), ratio, seed)
     items, probs, place = distinct(rows / documents.STEPS)
-    names = np.array(list(users), dtype=object)
-    kept, counts = assemble(*columns, place, names, list(texts))
-    notes |= counts | {"columns_ignored": ignored, "papers_without_words": int((place < 0).sum())}
-    full = Dataset(f"{snapshot}, {clicks}", documents.labels(words), items, probs, names, kept, None, RIDGE,
-                   words, notes)
+    people = np.array(list(users), dtype=object)
+    kept, counts = assemble(*columns, place, people, names)
+    notes = notes | counts | {"columns_ignored": ignored, "papers_without_words": int((place < 0).sum())}
+    full = Dataset(f"{source}, {clicks}", documents.labels(words), items, probs, people, kept, None, RIDGE, words, notes)
     return full if articles is None else thin(full, min(articles, len(items)), seed)
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import datasets
+from lib import arxiv, datasets
 
 
-@lru_cache(maxsize=4)
 def documents(ratio=1, articles=40):
     """Documents as topics and their readers: CiteULike's, or those of BOOK_ARXIV.
 
@@ -44,7 +43,10 @@ def documents(ratio=1, articles=40):
     paths = setting.split(os.pathsep)
     if len(paths) != 2 or not all(paths):
         raise ValueError(f"BOOK_ARXIV is {setting!r}: it must be a snapshot and a click log, joined by {os.pathsep!r}")
-    return datasets.arxiv(*paths, ratio=ratio, articles=articles)
+    return arxiv.with_clicks(_catalogue(paths[0]), paths[1], ratio=ratio, articles=articles)
+
+
+_catalogue = lru_cache(maxsize=1)(arxiv.catalogue)  # five gigabytes, and topics to learn: once a process
 
 
 def rated(dataset="movielens"):

@@ -1,9 +1,12 @@
 """The book's parts fit together: contents, chapters, references, and the hash that results are kept under."""
+import os
 from pathlib import Path
 import re
 
 import captions
+import front
 import nbformat
+from PIL import Image
 import pytest
 import tree
 import yaml
@@ -42,6 +45,28 @@ def test_pins_agree():
                 assert pins[re.sub(r"\[.*", "", package)] == version
 
 
+def test_the_readme_shows_the_main_figure():
+    assert front.PICTURE.exists(), "the picture of the README is missing: run `make book`, then `make figure`"
+    alt, name = re.search(r"!\[([^]]+)\]\(([^)]+)\)", (ROOT / "README.md").read_text()).groups()
+    assert alt.strip() and ROOT / name == front.PICTURE and front.PICTURE.stat().st_size < 60_000
+
+
+def test_the_main_figure_is_taken_from_the_page(tmp_path):
+    page = tmp_path / "page.html"
+    with pytest.raises(ValueError, match="is missing: run `make book`"):
+        front.main_figure(page)
+    page.write_text('<img src="no.png">')
+    with pytest.raises(ValueError, match="no figure fig-main"):
+        front.main_figure(page)
+    page.write_text('<img src="no.png"><figure class="a" id="fig-main">\n<a><img alt="x" src="b/c.png"></a></figure>')
+    (tmp_path / "b").mkdir()
+    drawn = Image.new("RGB", (8, 4), "white")
+    drawn.paste((0, 114, 178), (2, 1, 5, 3))
+    drawn.save(tmp_path / "b" / "c.png")
+    front.write(front.main_figure(page), tmp_path / "small.png")
+    assert Image.open(tmp_path / "small.png").convert("RGB").tobytes() == drawn.tobytes()
+
+
 @pytest.fixture
 def small_tree(tmp_path):
     """A chapter that runs lib.a, which imports lib.b; lib.c is its own."""
@@ -76,6 +101,29 @@ def test_a_setting_is_part_of_the_key(small_tree, monkeypatch, name, value):
     before = tree.results_key(small_tree, chapter)
     monkeypatch.setenv(name, value)
     assert tree.results_key(small_tree, chapter) != before
+
+
+def test_a_readers_own_data_are_part_of_the_key_and_found_from_every_folder(small_tree, tmp_path_factory, monkeypatch):
+    """Kernels run in the chapters' folder; what was given relative to another is made absolute."""
+    here, chapter = tmp_path_factory.mktemp("here"), small_tree / "chapters" / "one.md"
+    (here / "yelp").mkdir()
+    for name in ("snapshot.json", "clicks.csv", "yelp/review.json"):
+        (here / name).write_text("1\n")
+    monkeypatch.chdir(here)
+    for name in ("PYTHONPATH", "NUMBA_CACHE_DIR", "BOOK_BUILD"):
+        monkeypatch.setenv(name, "")                            # put back afterwards
+    monkeypatch.setenv("BOOK_ARXIV", os.pathsep.join(["snapshot.json", "clicks.csv"]))
+    monkeypatch.setenv("BOOK_YELP", "yelp")
+    tree.set_environment(small_tree)
+    assert os.environ["BOOK_ARXIV"] == os.pathsep.join([str(here / "snapshot.json"), str(here / "clicks.csv")])
+    assert os.environ["BOOK_YELP"] == str(here / "yelp")
+    for name in ("clicks.csv", "yelp/review.json"):
+        before = tree.results_key(small_tree, chapter)
+        (here / name).write_text("1\n2\n")
+        assert tree.results_key(small_tree, chapter) != before
+    monkeypatch.setenv("BOOK_ARXIV", "snapshot.json" + os.pathsep)
+    tree.set_environment(small_tree)
+    assert os.environ["BOOK_ARXIV"] == str(here / "snapshot.json") + os.pathsep    # lib.sources says what is wrong
 
 
 def test_the_code_of_a_chapter_leaves_out_options_and_magics():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lib import arxiv, citeulike, datasets, documents
+from lib import arxiv, citeulike, datasets, documents, sources, specs
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "tests" / "arxiv_records.jsonl"
@@ -338,6 +338,30 @@ def test_a_log_of_clicks_alone_needs_a_ratio(tmp_path):
     data = datasets.arxiv(*paths, k=3, articles=None, ratio=2)
     for item, value, time in datasets.histories(data, range(6)):
         assert time is None and len(value) == 3 * value.sum()
+
+
+def test_one_setting_replaces_citeulike_and_the_snapshot_is_read_once(tmp_path, monkeypatch):
+    clicked_folder(tmp_path)
+    paths = [str(tmp_path / name) for name in ("snapshot.json", "clicks.csv")]
+    reads, read = [], arxiv.papers
+    monkeypatch.setattr(arxiv, "papers", lambda *arguments: reads.append(arguments) or read(*arguments))
+    sources._catalogue.cache_clear()
+    monkeypatch.setenv("BOOK_ARXIV", os.pathsep.join(paths))
+    sizes = []
+    for ratio, articles in ((1, 20), (4, 20), (1, 50)):
+        data = sources.documents(ratio, articles)
+        assert data.items.shape == (articles, 10)
+        np.testing.assert_array_equal(data.sums.count, np.minimum((1 + ratio) * data.sums.square, 300))     # papers there are
+        sizes.append(data.sums.count.sum())
+        problem, held_out = specs.documents(ratio, articles, min_ratings=20)
+        assert problem.items.shape == (articles, 10) and len(held_out)
+    assert sizes[0] == sizes[2] < sizes[1] and len(reads) == 1
+    for wrong in (paths[0], os.pathsep.join([*paths, "more"]), os.pathsep.join([paths[0], ""])):
+        monkeypatch.setenv("BOOK_ARXIV", wrong)
+        with pytest.raises(ValueError, match="it must be a snapshot and a click log"):
+            sources.documents()
+    monkeypatch.delenv("BOOK_ARXIV")
+    assert sources.documents().source == datasets.citeulike().source
 
 
 def test_clicks_are_sampled_for_each_user():
