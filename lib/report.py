@@ -27,12 +27,14 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem aut
 img {{ max-width: 100%; height: auto; background: white; }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
 td, th {{ padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8886; }}
-td:first-child, th:first-child {{ text-align: left; }}
+td:first-child, th:first-child {{ text-align: left; }} td {{ white-space: nowrap; }}
 .answer, .caution {{ border-left: 4px solid #0072B2; padding: .3rem 1rem; margin: 1rem 0; }}
 .caution {{ border-color: #D55E00; }}
-figure {{ margin: 1rem 0; }} figcaption {{ font-size: .9rem; }}
+figure {{ margin: 1rem 0; overflow-x: auto; }} figcaption {{ font-size: .9rem; position: sticky; left: 0; }}
+@media (max-width: 600px) {{ figure img {{ max-width: none; width: 36rem; }} }}
 </style></head><body>
 <h1>Which items to forward</h1>
+<p>{title}</p>
 {body}
 </body></html>
 """
@@ -52,15 +54,61 @@ def grid(frame):
     return frame.to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", na_rep="")
 
 
+def interval(mean, se):
+    """A number and half its 95 % interval, to two digits of the latter.
+
+    Examples
+    --------
+    >>> interval(0.52361, 0.0055), interval(523.61, 55), interval(0.0, 0.0)
+    ('0.524 ± 0.011', '520 ± 110', '0')
+    """
+    half = 1.96 * se
+    if not half > 0:
+        return f"{mean:.4g}"
+    digits = 1 - int(np.floor(np.log10(half)))
+    return " ± ".join(f"{round(x, digits):.{max(digits, 0)}f}" for x in (mean, half))
+
+
+def words(value):
+    """A count, a range, a list or a yes or no, as a reader would write it.
+
+    Examples
+    --------
+    >>> words(100004), words((0.5, 5.0)), words([]), words(True)
+    ('100,004', '0.5 to 5', 'none', 'yes')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return " to ".join(f"{x:g}" for x in value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}"
+
+
+def compared(best):
+    """The tuned policies in words: a data frame."""
+    pairs = {"reward a user": ("mean", "se"), "over exploitation": ("over_exploitation", "over_se"),
+             "below the bound": ("gap", "gap_se")}
+    return best[["policy", "alpha"]].assign(**{
+        name: list(map(interval, best[value], best[se])) for name, (value, se) in pairs.items()}, optimism=best.optimism)
+
+
+def real_rewards(replayed):
+    """Rewards on real ratings in words: a data frame, exploitation's differences to itself left blank."""
+    apart = [interval(*pair) if pair[1] > 0 else "" for pair in zip(replayed.difference, replayed.difference_se)]
+    return replayed[["order", "policy", "reward"]].assign(difference=apart)
+
+
 def answer(found):
     """The recommendation in a sentence or two."""
     top = found.best.iloc[0]
     if not found.forwards:
         return (f"At cost {found.problem.cost:g} the best policy that was tried forwards nothing: the prior expects too little. The upper "
-                f"bound on what could be earned is {top.bound:.4g} (standard error {top.bound_se:.2g}).")
-    share = f", {min(100 * top['mean'] / top.bound, 100):.0f} % of it" if top.bound > 0 else ""
-    return (f"At cost {found.problem.cost:g} use {policies.label(found.recommended)}. It earns {top['mean']:.4g} a user (standard "
-            f"error {top.se:.2g}); no policy can earn more than {top.bound:.4g} (standard error {top.bound_se:.2g}){share}.")
+                f"bound on what could be earned is {interval(top.bound, top.bound_se)}.")
+    share = f" That is {min(100 * top['mean'] / top.bound, 100):.0f} % of what is possible, or more." if top.bound > 0 else ""
+    return (f"At cost {found.problem.cost:g} use {policies.label(found.recommended)}. It earns {interval(top['mean'], top.se)} a "
+            f"user, and no policy can earn more than {interval(top.bound, top.bound_se)} (95 % intervals).{share}")
 
 
 def guide(dataset, prior, costs):
@@ -77,20 +125,29 @@ def method(prior):
 
 def pictures(found):
     """The report's pictures, as HTML: prior, rewards, gaps, calibration."""
-    data, prior, table = found.dataset, found.prior, found.table
+    data, prior, table, top = found.dataset, found.prior, found.table, found.best.iloc[0]
+    spread, at = np.sqrt(np.diag(prior.Sigma)), f"At cost {found.problem.cost:g}"
     costs = sorted(set(table.cost))
     limits = table.groupby("cost").bound.first().loc[costs].to_numpy()
     count = int(table.replications.iloc[0])
-    seen = {"held-out users": predict.calibration(predict.predict(data, prior, prior.held_out), 8)} if len(prior.held_out) else {}
     parts = [picture(portraits.priors(data.features, {method(prior): (prior.mu, prior.Sigma)}, "rating"),
-                     "Prior means and spreads", "What a new user is expected to like: prior mean and one standard deviation."),
+                     "Prior mean and spread of the preference for each feature",
+                     f"Users differ by {spread.min():.2g} to {spread.max():.2g} in their preference for a feature (standard "
+                     "deviations). Markers are the means of the prior, lines reach one standard deviation to either side."),
              picture(figures.reward_over_cost(figures.Panel(costs, experiments.curves(table), limits), count),
-                     "Reward over cost", "Total discounted reward of each policy, alpha tuned, and the upper bound (dashed)."),
+                     "Reward of five policies and the upper bound over the forwarding cost",
+                     f"{at} {top.policy} earns {interval(top.over_exploitation, top.over_se)} more than exploitation. Total "
+                     "discounted reward of each policy, alpha tuned, and the upper bound (dashed)."),
              picture(figures.gap_over_cost(figures.Panel(costs, experiments.curves(table, "gap")), count),
-                     "Optimality gap over cost", "How far each policy stays below the bound.")]
-    if seen:
-        parts.append(picture(portraits.calibration(seen), "Calibration", "Later ratings of held-out users against their "
-                             "prediction from the earlier ones; on the dashed line both agree."))
+                     "Optimality gap of five policies over the forwarding cost",
+                     f"{at} {top.policy} stays {interval(top.gap, top.gap_se)} below the bound. Bound minus reward.")]
+    if len(prior.held_out):
+        seen = predict.predict(data, prior, prior.held_out)
+        bias = predict.scores(seen)["bias"]
+        parts.append(picture(portraits.calibration({"held-out users": predict.calibration(seen, 8)}),
+                             "Mean rating against mean prediction in eight bins",
+                             f"Later ratings lie {abs(bias):.2g} {'below' if bias < 0 else 'above'} their predictions on average. "
+                             "Later half of the held-out users' ratings, predicted from the earlier half; on the dashed line both agree."))
     return parts
 
 
@@ -98,23 +155,23 @@ def body(found):
     """The page's content."""
     data, prior, top = found.dataset, found.prior, found.best.iloc[0]
     low, high = data.notes["rating_range"]
-    columns = ["policy", "alpha", "mean", "se", "over_exploitation", "over_se", "gap", "gap_se", "optimism"]
     shown = pictures(found)
-    warned = "".join(f'<div class="caution"><b>{escape(c.name)}.</b> {escape(c.text)}</div>' for c in found.cautions)
-    counts = "".join(f"<tr><td>{escape(str(name))}</td><td>{escape(str(value))}</td></tr>"
+    warned = "".join(f'<div class="caution"><b>{escape(c.name.capitalize())}.</b> {escape(c.text)}</div>' for c in found.cautions)
+    counts = "".join(f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{escape(words(value))}</td></tr>"
                      for name, value in {**data.notes, **prior.counts}.items())
     real = "" if found.replayed is None else (
         f"<h2>On the real ratings of {len(prior.held_out)} held-out users</h2><p>Each policy meets the items that a user rated, real "
         "ratings for feedback. Users chose those items: this shows how policies do on such streams, not on items at random."
-        f"</p>{grid(found.replayed)}")
+        f" Differences are to exploitation, ± are 95 % intervals over users.</p>{grid(real_rewards(found.replayed))}")
     return "\n".join((
         f'<div class="answer">{escape(answer(found))}</div>', f"<h2>Warnings</h2>{warned or '<p>None.</p>'}",
         f"<h2>The prior and the noise</h2><p>{len(prior.train)} users ({method(prior)}), {len(prior.held_out)} "
         f"others held out. Noise standard deviation of one feature {prior.noise_sd:.4g}, from the residuals. Ratings run from {low:g} "
         f"to {high:g}.</p>{shown[0]}",
         f"<h2>Policies at cost {found.problem.cost:g}</h2><p>Alpha was chosen on {found.users} simulated users, the "
-        f"numbers come from {int(top.replications)} others; optimism is what choosing on the same users would have added.</p>"
-        f"{grid(found.best[columns])}", "<h2>Over the cost</h2>", *shown[1:3],
+        f"numbers come from {int(top.replications)} others (± are 95 % intervals). Policies stand in the order of what they earned on "
+        "the first; optimism is what choosing and measuring on the same users would have added.</p>"
+        f"{grid(compared(found.best))}", "<h2>Over the cost</h2>", *shown[1:3],
         "<h2>Choosing a cost</h2><p>The cost is in the unit of the ratings: the rating at which you would be indifferent between "
         "showing an item and showing nothing. If an item above it is worth an interruption and one below is not, that is "
         f"your cost.</p>{grid(guide(data, prior, sorted(set(found.table.cost))))}",

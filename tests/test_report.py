@@ -38,6 +38,7 @@ def test_a_page_that_needs_nothing_else(tmp_path, capsys):
     text = page.read_text()
     assert not re.search(r"(src|href)\s*=\s*[\"'](?!data:)", text) and "http" not in text and "<script" not in text
     assert text.count("data:image/png;base64,") == 4 and text.count(" alt=") == 4
+    assert not re.search(r">[^<]*_[^<]*<", text.split("</style>")[1].replace(str(tmp_path), ""))     # no names of variables
     for words in ("DTD-UCB", "Thompson sampling", "alpha", "gap", "held out", "Choosing a cost", "cost 3.2 use"):
         assert words in text
     said = capsys.readouterr().out
