@@ -109,7 +109,7 @@ def forwarding_map(rates, types):
     for axes, (name, rate) in zip(grid[0], rates.items()):
         image = axes.imshow(rate, aspect="auto", cmap=MAP, vmin=0, vmax=1, interpolation="nearest",
                             extent=(.5, rate.shape[1] + .5, len(types) - .5, -.5))
-        axes.annotate(name, (0, 1.03), xycoords="axes fraction", color=mark(name.split(",")[0])[0], fontsize=8.5,
+        axes.annotate(name, (0, 1.03), xycoords="axes fraction", color=mark(name)[0], fontsize=8.5,
                       weight="bold")
         axes.set_xlabel("item number")
         axes.grid(False)

@@ -37,8 +37,8 @@ class Panel(NamedTuple):
 
 
 def mark(name, position=0):
-    """(colour, marker) of a policy: its own in the whole book, or the next of the others."""
-    return MARKS.get(name, OTHERS[position % len(OTHERS)])
+    """(colour, marker) of a policy: its own in the whole book, whatever follows its name and a comma, or the next of the others."""
+    return MARKS.get(name) or MARKS.get(name.split(",")[0]) or OTHERS[position % len(OTHERS)]
 
 
 def styled(draw):
@@ -197,10 +197,11 @@ def benefit_map(net_mean, sd, benefit, boundary=None):
 def forwarding_boundary(sd, boundaries, ylabel="break-even mean $-$ cost"):
     """Lowest net mean at which an item is forwarded, over the standard deviation of the belief; {name: (n,)}."""
     figure, ((axes,),) = canvas()
+    right = np.argmax(sd)
     for position, (name, line) in enumerate(boundaries.items()):
         colour = (BLUE, RED, ORANGE, GREEN, PINK, SKY)[position % 6]
         axes.plot(sd, line, color=colour)
-        axes.annotate(name, (sd[-1], line[-1]), (6, 0), textcoords="offset points", color=colour, va="center", fontsize=9)
+        axes.annotate(name, (sd[right], line[right]), (6, 0), textcoords="offset points", color=colour, va="center", fontsize=9)
     axes.axhline(0, color=BLACK, linewidth=.8)
     axes.set(xlabel="standard deviation of the belief", ylabel=ylabel)
     return figure
