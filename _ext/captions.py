@@ -55,7 +55,7 @@ class SharedFigure(SphinxDirective):
         figure += nodes.caption(text[0].rawsource, "", *text[0].children)
         if len(text) > 1:
             figure += nodes.legend("", *text[1:])
-        return [figure]
+        return [nodes.container("", figure, classes=["cell_output"])]       # it scrolls on a phone
 
 
 class FigureIndex(SphinxDirective):
