@@ -5,6 +5,7 @@ import re
 
 import captions
 import front
+import jupytext
 import nbformat
 from PIL import Image
 import pytest
@@ -43,6 +44,18 @@ def test_pins_agree():
             if line and not line.startswith("#"):
                 package, version = line.split("==")
                 assert pins[re.sub(r"\[.*", "", package)] == version
+
+
+def test_every_named_table_is_counted_as_one():
+    """`classes: tabular` stands inside `figure`; elsewhere it is passed over and the table is called a figure."""
+    found = 0
+    for path in (ROOT / "chapters").glob("*.md"):
+        for cell in jupytext.read(path).cells:
+            figure = cell.metadata.get("mystnb", {}).get("figure", {})
+            if figure:
+                found += 1
+                assert figure["name"].startswith("tab-") == (figure.get("classes") == "tabular"), (path.name, figure["name"])
+    assert found > 20
 
 
 def test_the_readme_shows_the_main_figure():

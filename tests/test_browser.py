@@ -13,7 +13,10 @@ import re
 import shutil
 import threading
 
+import front
 import jupytext
+import numpy as np
+from PIL import Image
 import pytest
 import tree
 import yaml
@@ -192,6 +195,15 @@ def test_files_name_no_outside_address_to_load(site):
              if path.suffix in (".html", ".css", ".js")}
     assert len(found) > len(PAGES)
     assert {name: addresses for name, addresses in found.items() if addresses} == {}
+
+
+def test_the_readme_shows_the_main_figure_as_it_is_now(site):
+    """To within the few colours that the README's picture has."""
+    now, kept = front.main_figure(), Image.open(front.PICTURE).convert("RGB")
+    message = "the README shows another picture than the introduction: run `make figure`"
+    assert now.size == kept.size, message
+    apart = np.abs(np.asarray(now, dtype=int) - np.asarray(kept, dtype=int))
+    assert apart.mean() < 1 and (apart.max(axis=2) > 64).mean() < 1e-3, message
 
 
 @pytest.mark.parametrize("name, text, count", [

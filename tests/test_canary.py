@@ -67,6 +67,8 @@ FRONT_PAGE = """# Front
 
 The axes are empty, and the total is {glue:text}`total.md::total:.2f`.
 ```
+
+Of $x$, {glue:text}`total.md::total:.1f` % or 12 % remain; `5 %` is code and $y$ a formula.
 """
 OTHER = """# Other
 
@@ -150,6 +152,9 @@ def test_a_page_without_code_shows_the_picture_of_another_that_does_not_show_it_
     source, alt = re.search(r'<img[^>]*src="([^"]*)"', figure)[1], re.search(r'alt="([^"]*)"', figure)[1]
     picture = (book.folder / "_build/html/chapters" / source).read_bytes()
     assert picture.startswith(b"\x89PNG") and alt == "Two axes." and "12.50" in figure
+    text = html[html.index("</figure>"):]
+    assert re.search(r'<span class="together"><span class="math[^>]*>[^<]*</span>,</span>', text) and text.count("together") == 1
+    assert "12.5</span>\N{NO-BREAK SPACE}% or 12\N{NO-BREAK SPACE}% remain" in text and "5</span> <span" in text
     assert source.split("/")[-1] not in (book.folder / "_build/html/chapters/total.html").read_text()
 
 
