@@ -8,7 +8,7 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "_build" / "html" / "chapters" / "introduction.html"
 PICTURE = ROOT / ".github" / "main_figure.png"
-COLOURS = 64
+COLOURS = 256
 
 
 def main_figure(page=PAGE):
