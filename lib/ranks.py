@@ -90,6 +90,16 @@ def winner_map(x, y, winners, numbers, labels, number_label):
     return figure
 
 
+def style_of(name, position=0):
+    """How to draw a curve: a bound as everywhere, a policy in its colour, its variants ("name, ..." or "name (...)") hollow."""
+    if "bound" in name:
+        return BOUND
+    family = name.split(",")[0].split(" (")[0]
+    colour, marker = mark(family, position)
+    variant = {"linestyle": ":", "markerfacecolor": "white"} if family != name else {}
+    return {"color": colour, "marker": marker, "markersize": 4, **variant}
+
+
 @styled
 def slices(panels, ylabel, level=0.0, sharey=True, columns=4):
     """Curves with 95 % intervals over one setting a panel.
@@ -116,10 +126,8 @@ def slices(panels, ylabel, level=0.0, sharey=True, columns=4):
     for axes, (xlabel, x, curves) in zip(grid.flat, panels):
         x = np.asarray(x, dtype=float)
         for position, (name, (means, errors)) in enumerate(curves.items()):
-            colour, marker = (BLACK, "") if "bound" in name else mark(name, position)
-            style = BOUND if "bound" in name else {"color": colour, "marker": marker, "markersize": 4}
-            means, half = np.asarray(means), 1.96 * np.asarray(errors)
-            axes.fill_between(x, means - half, means + half, color=colour, alpha=.18, linewidth=0)
+            means, half, style = np.asarray(means), 1.96 * np.asarray(errors), style_of(name, position)
+            axes.fill_between(x, means - half, means + half, color=style["color"], alpha=.18, linewidth=0)
             axes.plot(x, means, label=name, **style)
         axes.axhline(level, color=BLACK, linewidth=.8)
         if x.min() > 0 and x[-1] >= 8 * x[0]:

@@ -63,3 +63,10 @@ def test_slices_have_bands_of_two_standard_errors_and_one_scale_each():
 def test_slices_wrap_and_hide_what_is_left_over():
     panels = [("a", [0, 1], {"UCB": ([0, 1], [0, 0])})] * 3
     assert [axes.axison for axes in ranks.slices(panels, "y", columns=2).axes] == [True, True, True, False]
+
+
+def test_a_variant_has_its_familys_colour_and_is_hollow():
+    for name in ("DTD-UCB, prior", "DTD-UCB (1)"):
+        style = ranks.style_of(name)
+        assert style["color"] == ranks.style_of("DTD-UCB")["color"] == figures.mark("DTD-UCB")[0]
+        assert style["markerfacecolor"] == "white" and "markerfacecolor" not in ranks.style_of("DTD-UCB")
