@@ -88,6 +88,11 @@ def even_noise(problem, sd=None):
     -------
     Problem
         With as many features more as the richest item has more than the poorest.
+
+    Examples
+    --------
+    >>> noise_var(even_noise(make_problem([[1, 0], [1, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9), 2.0))
+    array([4., 4.])
     """
     sd = np.sqrt(problem.probs @ noise_var(problem)) if sd is None else as_scalar("sd", sd, 0)
     rich = np.count_nonzero(problem.items, axis=1)
