@@ -23,6 +23,33 @@ class Entry(NamedTuple):
     alphas: tuple           # the values it is tuned over; one value: untuned
 
 
+def charges(problem, rules, replications, horizon=60, seed=0, truth=None):
+    """What each rule loses against full observation, one column a user, up to a constant.
+
+    The rules decide by what they believe.  Charges are counted in the beliefs that one would hold knowing the
+    truth: their identity is about decisions, on whatever grounds those were taken.
+
+    Parameters
+    ----------
+    problem : Problem
+        What the rules believe.
+    rules : sequence of Policy
+    replications, horizon : int
+    seed : int or sequence of int
+    truth : Problem, optional
+        What is so, as `simulate.replicate` takes it.
+
+    Returns
+    -------
+    ndarray (P, R)
+        Paired between rules, and between calls with the same seed and truth.  Only differences mean something:
+        full observation itself, the same for all, is left out.
+    """
+    truth = problem if truth is None else truth
+    run = simulate.episodes(problem, rules, replications, horizon, seed, truth=truth)
+    return losses.control(truth, run.items, run.feedback, run.decisions, run.rewards, inner=1, seed=seed) - run.rewards
+
+
 def gains(problem, rules, replications, horizon=60, seed=0):
     """What each rule earns beyond exploitation, one column a user.
 
@@ -45,10 +72,8 @@ def gains(problem, rules, replications, horizon=60, seed=0):
     >>> gains(problem, [exploit()], 2, horizon=3)
     array([[0., 0.]])
     """
-    run = simulate.episodes(problem, [exploit(), *rules], replications, horizon, seed)
-    control = losses.control(problem, run.items, run.feedback, run.decisions, run.rewards, inner=1, seed=seed)
-    charges = control - run.rewards
-    return charges[0] - charges[1:]
+    charged = charges(problem, [exploit(), *rules], replications, horizon, seed)
+    return charged[0] - charged[1:]
 
 
 def estimate(columns):
@@ -108,3 +133,24 @@ def share(columns, reference):
     ratio = columns.mean(axis=-1) / scale
     rest = columns - np.multiply.outer(ratio, reference)
     return Estimate(ratio, rest.std(axis=-1, ddof=1) / np.sqrt(len(reference)) / abs(scale))
+
+
+def winner(columns, names):
+    """The name whose mean lead over every other exceeds two standard errors, paired; "" where there is none.
+
+    Parameters
+    ----------
+    columns : ndarray (P, R)
+        Gains, one column a user.
+    names : sequence of str (P,)
+
+    Examples
+    --------
+    >>> winner(np.array([[1., 2., 3.], [0., 1., 2.1], [0., 0., 0.]]), ["a", "b", "c"])
+    'a'
+    >>> winner(np.array([[1., 2., 3.], [1., 2., 3.]]), ["a", "b"])
+    ''
+    """
+    first = int(columns.mean(axis=1).argmax())
+    lead = estimate(columns[first] - np.delete(columns, first, axis=0))
+    return names[first] if (lead.mean > 2 * lead.se).all() else ""

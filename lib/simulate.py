@@ -1,8 +1,9 @@
 """Monte Carlo over users: the discounted rewards of policies on common random numbers.
 
-All policies meet the same theta, items and noise, so differences between them are paired.  Replication r
-depends on (seed, r) alone: not on the number of replications, the horizon, the policies beside it or the
-threads.  Blocks of replications run in threads, as many as numba would use (NUMBA_NUM_THREADS).
+All policies meet the same theta, items and noise, so differences between them are paired.  What they meet may
+come from another problem than the one that they believe in (`truth`).  Replication r depends on (seed, r) alone:
+not on the number of replications, the horizon, the policies beside it or the threads.  Blocks of replications
+run in threads, as many as numba would use (NUMBA_NUM_THREADS).
 """
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -30,7 +31,8 @@ class Episodes(NamedTuple):
     rewards: np.ndarray     # (P, R) discounted
 
 
-def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0):
+def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0,
+              truth=None):
     """Discounted rewards of policies on common random numbers (paper, equation 2).
 
     Parameters
@@ -49,6 +51,9 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
         decision to forward it, so both have the same mean; the first varies less.
     first : int
         Number of the first replication, to run a long experiment in pieces.
+    truth : Problem, optional
+        What users, items, feedback and rewards really come from, where that is not what the policies believe:
+        item i of `problem` is item i of `truth`, which may differ in everything but cost and gamma.
 
     Returns
     -------
@@ -68,7 +73,7 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     >>> replicate(problem, [exploit()], 2, horizon=2)
     array([[0.375, 0.375]])
     """
-    run = _runner(problem, policies, horizon, seed, thetas, reward)
+    run = _runner(problem, policies, horizon, seed, thetas, reward, truth)
     pieces = _pieces(_count("first", first, 0), _count("replications", replications, 1))
     rewards = np.empty((len(policies), replications))
     threads, left = min(numba.get_num_threads(), len(pieces)), iter(pieces)
@@ -83,9 +88,9 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     return rewards
 
 
-def episodes(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0):
+def episodes(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0, truth=None):
     """The same replications item by item, for pictures and checks: an Episodes; arguments as `replicate`."""
-    run = _runner(problem, policies, horizon, seed, thetas, reward)
+    run = _runner(problem, policies, horizon, seed, thetas, reward, truth)
     pieces = [run(piece) for piece in _pieces(_count("first", first, 0), _count("replications", replications, 1))]
     return Episodes(*(np.concatenate(parts, axis=axis) for axis, parts in zip((0, 0, 0, 0, 1, 1), zip(*pieces))))
 
@@ -150,9 +155,19 @@ def make_scene(problem, horizon):
     return scene, order
 
 
-def _runner(problem, policies, horizon, seed, thetas, reward):
+def _true(problem, truth):
+    """`truth`, or `problem` without one, checked."""
+    truth = problem if truth is None else truth
+    for name, of in (("number of items", lambda p: len(p.items)), ("cost", lambda p: p.cost), ("gamma", lambda p: p.gamma)):
+        if of(truth) != of(problem):
+            raise ValueError(f"truth must have the {name} of the problem, {of(problem)}, got {of(truth)}")
+    return truth
+
+
+def _runner(problem, policies, horizon, seed, thetas, reward, truth):
     """A function from a piece (block, row, end) to its Episodes, arguments checked."""
-    horizon, k = _count("horizon", horizon, 1), len(problem.mu)
+    truth = _true(problem, truth)
+    horizon, k = _count("horizon", horizon, 1), len(truth.mu)
     if reward not in ("expected", "realised"):
         raise ValueError(f'reward is {reward!r}: it must be "expected" or "realised"')
     streams.generator(seed)
@@ -166,8 +181,9 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
     rules = compile_rules(problem, [policies[p] for p in ruled]) if ruled or not whole else None
     ahead = lookahead.make_runner(problem, [policies[p] for p in whole], horizon) if whole else None
     scene, order = make_scene(problem, horizon)
+    world, order = (scene, order) if truth is problem else make_scene(truth, horizon)
     engine = lanes if lanes.fits(scene) else kernels
-    columns = np.ascontiguousarray(streams.factor(problem.Sigma).T)
+    columns = np.ascontiguousarray(streams.factor(truth.Sigma).T)
     begin = (columns != 0).argmax(axis=1).astype(np.uint64)
     last = np.where(columns.any(axis=1), k - (columns[:, ::-1] != 0).argmax(axis=1), 0).astype(np.uint64)
 
@@ -178,7 +194,7 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
             return thetas[(block * streams.BLOCK + np.arange(row, end)) % len(thetas)]
         z = streams.normals(seed, streams.THETA, block, k)[row:end]
         theta = np.empty_like(z)
-        kernels.correlate(problem.mu, columns, begin, last, z, theta)
+        kernels.correlate(truth.mu, columns, begin, last, z, theta)
         return theta
 
     def run(piece):
@@ -189,7 +205,7 @@ def _runner(problem, policies, horizon, seed, thetas, reward):
         drawn = rules is not None and (rules.kind == THOMPSON).any()
         z = streams.normals(seed, streams.THOMPSON, block, horizon)[row:end] if drawn else unused[row:end]
         stream = Stream(np.empty(noise.shape, np.int64), np.empty_like(noise), np.empty_like(noise), z)
-        kernels.arrive(scene, np.ascontiguousarray(theta[:, order]), uniforms, noise, reward == "realised", stream)
+        kernels.arrive(world, np.ascontiguousarray(theta[:, order]), uniforms, noise, reward == "realised", stream)
         rewards = np.empty((len(policies), len(theta)))
         decisions = np.empty(rewards.shape + (horizon,), np.bool_)
         for rows, play in ((ruled, partial(engine.run, scene, rules)), (whole, ahead)):

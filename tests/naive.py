@@ -59,26 +59,28 @@ def pick(probs, u):
     return max(i for i, p in enumerate(probs) if p > 0)
 
 
-def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None):
+def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None, truth=None):
     """One user, one policy: (items, feedback, decisions, reward, realised reward).
 
     `problem` has the fields items, probs, mu, Sigma, noise_sd, cost, gamma; `benefit(i, net_mean, var)` is
-    the exploration benefit that dtd_dp sees in item i.
+    the exploration benefit that dtd_dp sees in item i.  Items, feedback and rewards come from `truth` where
+    that is not what the policy believes.
     """
+    truth = truth or problem
     items = [list(map(float, x)) for x in problem.items]
     probs = list(map(float, problem.probs))
     mu, Sigma = list(map(float, problem.mu)), [list(map(float, row)) for row in problem.Sigma]
     seen, feedback, decisions, reward, realised = [], [], [], 0.0, 0.0
     for n in range(len(uniforms)):
-        i = pick(probs, uniforms[n])
-        x = items[i]
-        noise_var = problem.noise_sd**2 * sum(a != 0 for a in x)
-        y = inner(x, theta) + math.sqrt(noise_var) * noise[n]
+        i = pick(list(map(float, truth.probs)), uniforms[n])
+        x, real = items[i], list(map(float, truth.items[i]))
+        noise_var, worth = problem.noise_sd**2 * sum(a != 0 for a in x), inner(real, theta)
+        y = worth + truth.noise_sd * math.sqrt(sum(a != 0 for a in real)) * noise[n]
         mean, var = inner(x, mu), inner(x, times(Sigma, x))
         forward = wanted(kind, alpha, mean, var, problem.cost, mean_projection(items, probs, x), thompson[n],
                          benefit(i, mean - problem.cost, var) if benefit else 0.0)
         if forward:
-            reward += problem.gamma ** (n + 1) * (inner(x, theta) - problem.cost)
+            reward += problem.gamma ** (n + 1) * (worth - problem.cost)
             realised += problem.gamma ** (n + 1) * (y - problem.cost)
             mu, Sigma = update(mu, Sigma, x, y, noise_var)
         seen.append(i)

@@ -7,7 +7,7 @@ import tree
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
-    "kernels foresight charges lattice sweep documents own statistics chunks",
+    "kernels foresight charges lattice sweep documents own statistics chunks instances",
     "lookup grids lanes posterior priors yelp arxiv citeulike",
     "dp datasets predict",
     "policies bound optimum losses sources cautions",

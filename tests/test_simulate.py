@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib import dp, kernels, lanes, policies, posterior, simulate, streams
+from lib import dp, kernels, lanes, lookahead, policies, posterior, simulate, streams
 from lib.problem import make_problem, noise_var
 from lib.scene import Stream
 
@@ -133,6 +133,47 @@ def test_pieces_policies_and_horizon_change_nothing_else():
     short = simulate.episodes(problem, POLICIES, 300, 12, seed=1)
     assert np.array_equal(short.decisions, whole.decisions[:, :, :12])
     assert np.array_equal(short.feedback, whole.feedback[:, :12])
+
+
+def elsewhere():
+    """Another user, other items, other frequencies and other noise than `dense()` believes in, with a feature more."""
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((4, 4))
+    return make_problem(rng.random((6, 4)), rng.dirichlet(np.ones(6)), rng.random(4), A @ A.T, 0.9, 0.4, 0.9)
+
+
+@pytest.mark.parametrize("reward", ["expected", "realised"])
+def test_wrong_beliefs_decide_as_the_plain_loops_do(reward):
+    problem, truth, horizon = dense(), elsewhere(), 30
+    got = simulate.episodes(problem, POLICIES, 5, horizon, seed=3, reward=reward, first=126, truth=truth)
+    L = streams.factor(truth.Sigma)
+    for r in range(5):
+        block, row = divmod(126 + r, streams.BLOCK)
+        z, u, noise, thompson = (draw(3, purpose, block, steps)[row] for draw, purpose, steps in (
+            (streams.normals, streams.THETA, 4), (streams.uniforms, streams.ITEMS, horizon),
+            (streams.normals, streams.NOISE, horizon), (streams.normals, streams.THOMPSON, horizon)))
+        theta = [truth.mu[i] + naive.inner(L[i], z) for i in range(4)]
+        assert got.theta[r] == pytest.approx(theta, abs=1e-12)
+        for p, policy in enumerate(POLICIES):
+            want = naive.episode(problem, policy.kind, policy.alpha, theta, u, noise, thompson, truth=truth)
+            assert got.items[r].tolist() == want[0]
+            assert got.feedback[r] == pytest.approx(want[1], abs=1e-12)
+            assert got.decisions[p, r].tolist() == want[2], (policy, r)
+            assert got.rewards[p, r] == pytest.approx(want[3 if reward == "expected" else 4], abs=1e-11)
+
+
+def test_beliefs_change_decisions_only_and_the_truth_is_what_it_was():
+    truth = dense()
+    wrong = truth._replace(mu=truth.mu - 0.3, Sigma=2 * truth.Sigma, noise_sd=1.0)
+    rules = [*POLICIES, lookahead.knowledge_gradient()]
+    right, other = (simulate.episodes(beliefs, rules, 300, 25, truth=truth) for beliefs in (truth, wrong))
+    assert right.rewards.tobytes() == simulate.replicate(truth, rules, 300, 25).tobytes()
+    for part in ("theta", "items", "feedback", "thompson"):
+        assert np.array_equal(getattr(right, part), getattr(other, part))
+    assert (right.decisions != other.decisions).any(axis=(1, 2)).all()
+    some = simulate.replicate(wrong, rules, 60, 25, truth=truth, first=140)
+    assert some.tobytes() == other.rewards[:, 140:200].tobytes()
+    assert np.array_equal(simulate.episodes(wrong, rules, 5, 25, thetas=[[1, 2, 3]], truth=truth).theta, [[1, 2, 3]] * 5)
 
 
 def test_costs_share_users_items_and_noise():
@@ -277,6 +318,9 @@ def test_truncation_bounds_what_comes_after():
     (dict(seed=-1), "seed must be"), (dict(first=-1), "first must be"),
     (dict(thetas=[[1, 2]]), "thetas must have one column per feature, got 2 for 3"),
     (dict(thetas=[1, 2, 3]), "thetas must be"), (dict(thetas=[[1, 2, np.nan]]), r"thetas\[0, 2\] is nan"),
+    (dict(truth=dense(3, 5)), "truth must have the number of items of the problem, 6, got 5"),
+    (dict(truth=dense(cost=1.0)), "truth must have the cost of the problem, 0.4, got 1.0"),
+    (dict(truth=dense()._replace(gamma=.5)), "truth must have the gamma of the problem, 0.9, got 0.5"),
     (dict(reward="both"), "reward is 'both'"), (dict(policies=[]), "policies is empty"),
 ])
 @pytest.mark.parametrize("function", [simulate.replicate, simulate.episodes])
