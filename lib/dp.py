@@ -104,13 +104,14 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
 
 def accuracy(kind, q, tol, between):
     """`grids.Accuracy` that gives a relative width of about tol at the first level."""
-    lattice, read = q.min() == q.max(), min(1.4 * math.sqrt(tol), 0.01)
+    lattice, read, far = q.min() == q.max(), min(1.4 * math.sqrt(tol), 0.01), min(150, 5 / tol)
     if lattice and not between:
-        return Accuracy(0.0, 3 * tol, math.sqrt(1.5 * tol), 1.0, 1, read, False)
+        return Accuracy(0.0, 3 * tol, math.sqrt(1.5 * tol), 1.0, 1, read, 0.0)
+    eta = 2.5 * math.sqrt(tol)
     if kind == sweep.GUESS:
-        return Accuracy(0.1, 1e-5, min(2.5 * math.sqrt(tol), 0.05), 4.0, 32, read, True)
-    return Accuracy(0.2 if lattice else 1.7 * tol, 0.1 * tol, min(2.5 * math.sqrt(tol), 0.1),
-                    min(max(0.38 / math.sqrt(tol), 2.0), 12.1), max(32, int(2 / tol)), read, True)
+        return Accuracy(max(0.1, min(tol, 0.4)), 1e-5, max(min(eta, 0.05), 0.2 * eta), 4.0, 32, read, far)
+    return Accuracy(0.2 if lattice else 1.7 * tol, 0.1 * tol, min(eta, 0.1),
+                    min(max(0.38 / math.sqrt(tol), 2.0), 12.1), max(32, int(2 / tol)), read, far)
 
 
 def table_units(table, net_mean, var):

@@ -17,8 +17,27 @@ from lib.laws import WIDTH
 
 CELLS = 64              # more magnitudes than this are merged, level by level
 REMEMBER = 200e6        # bytes of tables kept in memory
-MEMORY = OrderedDict()
 GUARD = Lock()          # of MEMORY: features are solved in threads
+
+
+class Tables(OrderedDict):
+    """Grids by key, the one asked for longest ago first; `held` bytes of values."""
+
+    held = 0
+
+    def keep(self, key, grid, most):
+        """Add a grid, and forget the oldest while more than `most` bytes are held."""
+        self.held += 0 if key in self else grid.D.nbytes
+        self[key] = grid
+        while self.held > most and len(self) > 1:
+            self.held -= self.popitem(last=False)[1].D.nbytes
+
+    def clear(self):
+        super().clear()
+        self.held = 0
+
+
+MEMORY = Tables()
 
 
 class Accuracy(NamedTuple):
@@ -30,7 +49,7 @@ class Accuracy(NamedTuple):
     kappa: float          # lattice points in a step of the mean
     atoms: int            # informations kept
     read: float           # spacing of the lattice that a look-up reads, steps of the mean
-    all: bool             # every precision is served, not the first level's alone
+    far: float            # largest informations above the first level that are served as sharply; 0: that level alone
 
 
 def precisions(b0, q, p, gamma, unit, end, least=0.0):
@@ -39,7 +58,7 @@ def precisions(b0, q, p, gamma, unit, end, least=0.0):
     Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
     are `unit` mean informations apart at b0 and wider where the future is discounted.
     """
-    rate, most = np.sum(p * q), q.max()
+    rate, square, most, mass = np.sum(p * q), np.sum(p * q * q), q.max(), p.sum()
 
     def left(b):
         n = max((b - b0) / most, (b - b0 - 4 * math.sqrt((b - b0) * most)) / rate, 0)
@@ -53,8 +72,8 @@ def precisions(b0, q, p, gamma, unit, end, least=0.0):
     levels = [b0]
     while unit and levels[-1] < max(last, chain[-1]):
         b = levels[-1]
-        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / np.sum(p * q * q), 50.0)
-        graded = unit * rate / p.sum() * math.sqrt(b / b0) * math.exp(later)
+        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / square, 50.0)
+        graded = unit * rate / mass * math.sqrt(b / b0) * math.exp(later)
         levels.append(b + min(graded, most / 2, 0.1 * b))
     levels = np.union1d(chain, levels)
     return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
@@ -68,7 +87,7 @@ def lattices(levels, q, p, gamma, accuracy):
     """
     step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
     share = accuracy.eta
-    if not accuracy.all:
+    if not accuracy.far:
         ahead = gamma * p.sum() / (1 - gamma * (1 - p.sum()))           # discount to the next item that teaches
         weight = ahead ** ((levels - levels[0]) * p.sum() / np.sum(p * q))
         moved = np.sqrt(1 / levels[0] - 1 / levels[1:])
@@ -111,8 +130,8 @@ def solve_side(kind, x, q, p, gamma, b0, accuracy):
     """One sweep (sweep.UPPER, LOWER or GUESS) in table units, as fine as `accuracy` asks."""
     x, q, p = (thin(x, q, p, accuracy.atoms) if kind == sweep.GUESS else
                rounded(x, q, p, accuracy.atoms, np.maximum if kind == sweep.UPPER else np.minimum))
-    far = b0 + 150 + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
-    levels = precisions(b0, q, p, gamma, accuracy.unit, accuracy.end, far if accuracy.all else 0.0)
+    far = b0 + accuracy.far + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
+    levels = precisions(b0, q, p, gamma, accuracy.unit, accuracy.end, far if accuracy.far else 0.0)
     spacing = lattices(levels, q, p, gamma, accuracy)
     n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
     start = np.zeros(2 * n + 1)
@@ -165,7 +184,5 @@ def stored_side(kind, x, q, p, gamma, b0, accuracy):
         if folder:
             store.save(folder, key, grid._asdict())
     with GUARD:
-        MEMORY[key] = grid
-        while sum(g.D.nbytes for g in MEMORY.values()) > REMEMBER and len(MEMORY) > 1:
-            MEMORY.popitem(last=False)
+        MEMORY.keep(key, grid, REMEMBER)
     return grid

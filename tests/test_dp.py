@@ -89,7 +89,8 @@ def case(drawn):
 
 def overlap(drawn):
     x, probs, gamma, noise_sd, var_max, rng = case(drawn)
-    coarse, fine = (dp.solve(x, probs, gamma, noise_sd, var_max, tol=tol) for tol in (.6, .15))
+    between = bool(rng.integers(2))                     # the brackets of both sorts of tables hold for every variance
+    coarse, fine = (dp.solve(x, probs, gamma, noise_sd, var_max, tol=tol, between=between) for tol in (.6, .15))
     var = var_max * rng.random(6) ** 2
     net = 1.5 * rng.standard_normal(6) * np.sqrt(var)
     a, b = dp.value(coarse, net, var), dp.value(fine, net, var)

@@ -27,6 +27,9 @@ def test_threads_share_the_memory(tiny):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: grids.stored_side(0, np.array([float(i % 120)]), one, one, .9, 1., (1,)), range(5000)))
     assert 1 <= len(grids.MEMORY) <= 50
+    assert grids.MEMORY.held == sum(grid.D.nbytes for grid in grids.MEMORY.values())
+    grids.MEMORY.clear()
+    assert grids.MEMORY.held == 0
 
 
 @pytest.mark.parametrize("gamma, b", ((.5, 1.0), (.9, 20.0), (.999, 300.0)))
