@@ -1,5 +1,8 @@
 """The certified dynamic program against independent numbers, and where it could be wrong."""
 import math
+from pathlib import Path
+import subprocess
+import sys
 
 from hypothesis import given, settings, strategies as st
 import naive
@@ -152,6 +155,30 @@ def test_two_thousand_magnitudes_stay_small():
     assert sum(array.nbytes for grid in (table.upper, table.lower, table.guess) for array in grid) < 60e6
     bracket = dp.value(table, 0.0, 1.0)
     assert bracket.lower < bracket.value < bracket.upper < 1.3 * bracket.lower
+
+
+MANY = """
+import re
+import numpy as np
+from lib import dp
+rng = np.random.default_rng(2000)
+x, probs = rng.uniform(.05, 1, 2000), rng.dirichlet(np.full(2000, 5.0))
+bracket = dp.value(dp.solve(x, probs, .9, 1, 1, tol=1e-2, between=False), 0.0, 1.0)
+peak = re.search("VmHWM: *([0-9]+) kB", open("/proc/self/status").read().replace("\\t", " "))[1]
+print((bracket.upper - bracket.lower) / bracket.value, int(peak) / 1024)
+"""
+
+
+@pytest.mark.slow
+def test_two_thousand_magnitudes_stay_within_200_megabytes():
+    """In a process of its own: interpreter, compiler and libraries are counted."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of a process's own memory is read from Linux's /proc")
+    for _ in range(2):                                  # the first may compile, which takes 20 MB more
+        lines = subprocess.run([sys.executable, "-c", MANY], check=True, capture_output=True, text=True).stdout
+    width, megabytes = map(float, lines.split())
+    assert width < .015
+    assert megabytes < 200
 
 
 def hindsight(mean_x, gamma, m, sd):
