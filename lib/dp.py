@@ -66,7 +66,7 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     certify : bool
         False leaves the two bounds out (`value` then fails, `q_values` and `boundary` work): ten times faster.
     between : bool
-        False asks for sharp answers at var_max alone: much faster where all informations are alike.
+        False asks for sharp answers at var_max alone: much faster where informations are alike.
     info : array-like (n,), optional
         What a forwarded x adds to noise_sd^2 / variance, if not x^2.
 

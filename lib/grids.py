@@ -88,11 +88,11 @@ def lattices(levels, q, p, gamma, accuracy):
     step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
     share = accuracy.eta
     if not accuracy.far:
-        ahead = gamma * p.sum() / (1 - gamma * (1 - p.sum()))           # discount to the next item that teaches
-        weight = ahead ** ((levels - levels[0]) * p.sum() / np.sum(p * q))
+        ahead = max(gamma * p.sum() / (1 - gamma * (1 - p.sum())), 1e-3)    # discount to the next item that teaches
+        weight = np.maximum(ahead ** ((levels - levels[0]) * p.sum() / np.sum(p * q)), 1e-60)
         moved = np.sqrt(1 / levels[0] - 1 / levels[1:])
         error = np.sum(weight[1:] ** 0.5 / levels[1:] / moved) / 8      # of a lattice of spacing sd weight^-1/4
-        share = np.minimum(accuracy.eta * np.sqrt((1 - ahead) * np.sum(weight[1:] * moved) / error), 1) * weight ** -0.25
+        share = min(accuracy.eta * math.sqrt((1 - ahead) * np.sum(weight[1:] * moved) / error), 1.0) * weight ** -0.25
     target = np.minimum(share / np.sqrt(levels), step / accuracy.kappa)
     return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
 
@@ -131,7 +131,8 @@ def solve_side(kind, x, q, p, gamma, b0, accuracy):
     x, q, p = (thin(x, q, p, accuracy.atoms) if kind == sweep.GUESS else
                rounded(x, q, p, accuracy.atoms, np.maximum if kind == sweep.UPPER else np.minimum))
     far = b0 + accuracy.far + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
-    levels = precisions(b0, q, p, gamma, accuracy.unit, accuracy.end, far if accuracy.far else 0.0)
+    end = accuracy.end * (1 if accuracy.far else min(1, (1 / (1 - gamma) / b0) ** 0.5))     # little can be learned
+    levels = precisions(b0, q, p, gamma, accuracy.unit, end, far if accuracy.far else 0.0)
     spacing = lattices(levels, q, p, gamma, accuracy)
     n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
     start = np.zeros(2 * n + 1)
@@ -170,7 +171,7 @@ def thin(x, q, p, most):
 
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
     """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 5", kind, x, q, p, gamma, b0, accuracy)
+    key = store.digest("sweep 6", kind, x, q, p, gamma, b0, accuracy)
     with GUARD:
         if key in MEMORY:
             MEMORY.move_to_end(key)

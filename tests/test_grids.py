@@ -44,7 +44,7 @@ def test_the_edge_is_what_full_observation_earns_and_errs_upward(gamma, b):
 
 
 @pytest.mark.parametrize("p, gamma, b", (
-    (1.0, .5, 1.0), (.5, .9, .1), (.5, .9, .01), (1.0, .9, 100.0), (.2, .99, 1.0), (1.0, .99, 30.0)))
+    (1.0, .5, 1.0), (.5, .9, .1), (.5, .9, .01), (1.0, .9, 100.0), (.2, .99, 1.0), (1.0, .99, 30.0), (1.0, .5, 1e6), (.01, .1, 1.0)))
 @pytest.mark.parametrize("tol", (1e-2, 1e-3))
 def test_a_table_for_one_variance_is_as_wide_as_asked_for(p, gamma, b, tol):
     """Neither wider than tol nor, which would cost time, less than a thirtieth of it."""
