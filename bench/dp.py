@@ -231,7 +231,7 @@ def side_by_side(repeats, write):
                 continue
             both, alone, error, setting = best
             write(f"{name + label:42}{1e3 * both:8.2f} {1e3 * alone:8.2f} {error:8.1e}  no          {setting}")
-            write(f"  lib is faster {both / certified:.1f} x (half the bracket below), {both / close:.1f} x (error below)"
+            write(f"  lib faster {both / certified:.1f} x (half the bracket below), {both / close:.1f} x (error below)"
                   + (f"; {alone / certified:.1f} x, {alone / close:.1f} x the solver alone" if "Quant" in name else ""))
 
 
