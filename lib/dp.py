@@ -183,8 +183,7 @@ def smoothed_value(table, net_mean, sd, var):
     """
     m, b = table_units(table, net_mean, var)
     m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
-    s = 1 / math.sqrt(b)
-    share = float(table.upper.read[0])
+    s, share = 1 / math.sqrt(b), float(table.upper.read[0])
     n = int(max(t / share / s / 2, 0.08 / share) * 1.2 + 8)      # nodes in a standard deviation
     d = t / n
     nodes = np.arange(math.floor((m - WIDTH * t) / d) - 2, math.ceil((m + WIDTH * t) / d) + 3)
