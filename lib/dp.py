@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import lookup, sweep
-from lib.grids import CELLS, stored_side
+from lib.grids import CELLS, Accuracy, stored_side
 from lib.laws import WIDTH
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
@@ -66,7 +66,7 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     certify : bool
         False leaves the two bounds out (`value` then fails, `q_values` and `boundary` work): ten times faster.
     between : bool
-        False keeps to the lattice of precisions that can be reached from var_max, where there is one.
+        False asks for sharp answers at var_max alone: much faster where informations are alike.
     info : array-like (n,), optional
         What a forwarded x adds to noise_sd^2 / variance, if not x^2.
 
@@ -94,7 +94,7 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     scale = math.sqrt(q.max())
     b0 = (noise_sd / scale) ** 2 / var_max
     if not 1e-14 < b0 < 1e14:
-        raise ValueError(f"noise_sd^2 / var_max is {b0} times the largest information: only 1e-14 to 1e14 can be solved")
+        raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only 1e-14 to 1e14 can be solved")
     x, q = x / scale, q / scale**2
     upper, lower, guess = (
         stored_side(kind, x, q, p, max(gamma, TINY), b0, accuracy(kind, q, tol, between))
@@ -103,12 +103,15 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
 
 
 def accuracy(kind, q, tol, between):
-    """(unit, end, eta, kappa, atoms) of `grids.solve_side` that give a relative width of about tol at the first level."""
-    lattice = q.min() == q.max()
-    unit = 0.0 if lattice and not between else 0.1 if kind == sweep.GUESS else 0.2 if lattice else 1.7 * tol
+    """`grids.Accuracy` that gives a relative width of about tol at the first level."""
+    lattice, read, far = q.min() == q.max(), min(1.4 * math.sqrt(tol), 0.01), min(150, 5 / tol)
+    if lattice and not between:
+        return Accuracy(0.0, 3 * tol, math.sqrt(1.5 * tol), 1.0, 1, read, 0.0)
+    eta = 2.5 * math.sqrt(tol)
     if kind == sweep.GUESS:
-        return unit, 1e-5, min(2.5 * math.sqrt(tol), 0.05), 4.0, 32
-    return unit, 0.1 * tol, min(2.5 * math.sqrt(tol), 0.1), min(max(0.38 / math.sqrt(tol), 2.0), 12.1), max(32, int(2 / tol))
+        return Accuracy(max(0.1, min(tol, 0.4)), 1e-5, max(min(eta, 0.05), 0.2 * eta), 4.0, 32, read, far)
+    return Accuracy(0.2 if lattice else 1.7 * tol, 0.1 * tol, min(eta, 0.1),
+                    min(max(0.38 / math.sqrt(tol), 2.0), 12.1), max(32, int(2 / tol)), read, far)
 
 
 def table_units(table, net_mean, var):
@@ -180,8 +183,8 @@ def smoothed_value(table, net_mean, sd, var):
     """
     m, b = table_units(table, net_mean, var)
     m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
-    s = 1 / math.sqrt(b)
-    n = int(max(t / 0.02 / s, 8) * 1.2 + 8)             # nodes in a standard deviation: 50 to that of theta, at least 8
+    s, share = 1 / math.sqrt(b), float(table.upper.read[0])
+    n = int(max(t / share / s / 2, 0.08 / share) * 1.2 + 8)      # nodes in a standard deviation
     d = t / n
     nodes = np.arange(math.floor((m - WIDTH * t) / d) - 2, math.ceil((m + WIDTH * t) / d) + 3)
     inside = np.abs(nodes * d) < WIDTH * s
@@ -190,7 +193,7 @@ def smoothed_value(table, net_mean, sd, var):
     for kind in (sweep.LOWER, sweep.GUESS, sweep.UPPER):
         D = read(table, kind, nodes * d, np.full(nodes.size, b)) - table.slope * np.maximum(nodes * d, 0)
         line = sweep.Grid(np.array([b]), np.array([d]), np.array([[nodes[0] if nodes.size else 0], [nodes.size]]),
-                          np.zeros(1, np.int64), np.maximum(D, 0), *np.zeros((3, 1)))
+                          np.zeros(1, np.int64), np.maximum(D, 0), *np.zeros((3, 1)), table.upper.read)
         total.append(lookup.step_value(kind, line, 0, m, t, table.slope))
     pad = SLACK * table.slope * (abs(m) + s + t)
     low, guess, high = total[0] - pad, total[1], total[2] + pad

@@ -6,17 +6,50 @@ import math
 import os
 from collections import OrderedDict
 from threading import Lock
+from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
-from lib import store, sweep
+from lib import laws, store, sweep
 from lib.laws import WIDTH
 
 CELLS = 64              # more magnitudes than this are merged, level by level
 REMEMBER = 200e6        # bytes of tables kept in memory
-MEMORY = OrderedDict()
 GUARD = Lock()          # of MEMORY: features are solved in threads
+
+
+class Tables(OrderedDict):
+    """Grids by key, the one asked for longest ago first; `held` bytes of values."""
+
+    held = 0
+
+    def keep(self, key, grid, most):
+        """Add a grid, and forget the oldest while more than `most` bytes are held."""
+        self.held += 0 if key in self else grid.D.nbytes
+        self[key] = grid
+        while self.held > most and len(self) > 1:
+            self.held -= self.popitem(last=False)[1].D.nbytes
+
+    def clear(self):
+        super().clear()
+        self.held = 0
+
+
+MEMORY = Tables()
+
+
+class Accuracy(NamedTuple):
+    """How finely a sweep is made."""
+
+    unit: float           # spacing of the levels, mean informations at the first; 0: the lattice of the items alone
+    end: float            # what may be left to learn at the last level
+    eta: float            # spacing of the lattice of the mean, posterior standard deviations (or see `lattices`)
+    kappa: float          # lattice points in a step of the mean
+    atoms: int            # informations kept
+    read: float           # spacing of the lattice that a look-up reads, steps of the mean
+    far: float            # largest informations above the first level that are served as sharply; 0: that level alone
 
 
 def precisions(b0, q, p, gamma, unit, end, least=0.0):
@@ -25,7 +58,7 @@ def precisions(b0, q, p, gamma, unit, end, least=0.0):
     Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
     are `unit` mean informations apart at b0 and wider where the future is discounted.
     """
-    rate, most = np.sum(p * q), q.max()
+    rate, square, most, mass = np.sum(p * q), np.sum(p * q * q), q.max(), p.sum()
 
     def left(b):
         n = max((b - b0) / most, (b - b0 - 4 * math.sqrt((b - b0) * most)) / rate, 0)
@@ -39,17 +72,28 @@ def precisions(b0, q, p, gamma, unit, end, least=0.0):
     levels = [b0]
     while unit and levels[-1] < max(last, chain[-1]):
         b = levels[-1]
-        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / np.sum(p * q * q), 50.0)
-        graded = unit * rate / p.sum() * math.sqrt(b / b0) * math.exp(later)
+        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / square, 50.0)
+        graded = unit * rate / mass * math.sqrt(b / b0) * math.exp(later)
         levels.append(b + min(graded, most / 2, 0.1 * b))
     levels = np.union1d(chain, levels)
     return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
 
 
-def lattices(levels, q, p, eta, kappa):
-    """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean."""
+def lattices(levels, q, p, gamma, accuracy):
+    """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean.
+
+    Where only the first level has to be sharp, eta is solved for: an error at level j is made with the discounted
+    probability of getting there, so the lattice may widen.
+    """
     step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
-    target = np.minimum(eta / np.sqrt(levels), step / kappa)
+    share = accuracy.eta
+    if not accuracy.far:
+        ahead = max(gamma * p.sum() / (1 - gamma * (1 - p.sum())), 1e-3)    # discount to the next item that teaches
+        weight = np.maximum(ahead ** ((levels - levels[0]) * p.sum() / np.sum(p * q)), 1e-60)
+        moved = np.sqrt(1 / levels[0] - 1 / levels[1:])
+        error = np.sum(weight[1:] ** 0.5 / levels[1:] / moved) / 8      # of a lattice of spacing sd weight^-1/4
+        share = min(accuracy.eta * math.sqrt((1 - ahead) * np.sum(weight[1:] * moved) / error), 1.0) * weight ** -0.25
+    target = np.minimum(share / np.sqrt(levels), step / accuracy.kappa)
     return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
 
 
@@ -58,30 +102,45 @@ def psi(z):
     return np.maximum(0, z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
 
 
-def full_observation_edge(m, b, mean_x, gamma):
-    """What full observation earns above commitment from precision b on, E[x] sum gamma^n E (m_n^+ - m^+).
+@nb.njit(cache=True)
+def mixed_calls(count, d, weight, t):
+    """(2 count + 1,) sum_n weight[n] E (t[n] Z - |l| d)^+ for l = -count .. count."""
+    out = np.zeros(2 * count + 1)
+    for n in range(t.size):
+        for l in range(count + 1):
+            if l * d > 9 * t[n]:                       # psi is 0 to the last digit from there on
+                break
+            out[count + l] += weight[n] * t[n] * laws.psi(-l * d / t[n])
+    for l in range(count):
+        out[l] = out[2 * count - l]
+    return out
+
+
+def full_observation_edge(count, d, b, mean_x, gamma):
+    """What full observation earns above commitment at m = -count d .. count d: E[x] sum gamma^n E (m_n^+ - m^+).
 
     Every item tells at most 1, and n is rounded up to about 60 values, so the sum errs upward.
     """
     n = np.unique(np.ceil(np.geomspace(1, 45 / -math.log(gamma) + 1, 60)))
     weight = (gamma ** np.append(1, n + 1) - gamma ** np.append(n + 1, np.inf)) / (1 - gamma)
-    t = np.sqrt(1 / b - 1 / (b + np.append(n, np.inf)))
-    return mean_x * np.array([np.sum(weight * t * psi(-abs(mm) / t)) for mm in m])
+    return mean_x * mixed_calls(count, d, weight, np.sqrt(1 / b - 1 / (b + np.append(n, np.inf))))
 
 
 def solve_side(kind, x, q, p, gamma, b0, accuracy):
-    """One sweep (sweep.UPPER, LOWER or GUESS) in table units; accuracy = (unit, end, eta, kappa, atoms)."""
-    unit, end, eta, kappa, most = accuracy
-    x, q, p = (thin(x, q, p, most) if kind == sweep.GUESS else
-               rounded(x, q, p, most, np.maximum if kind == sweep.UPPER else np.minimum))
-    far = b0 + 150 + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
-    levels = precisions(b0, q, p, gamma, unit, end, far)
-    spacing = lattices(levels, q, p, eta, kappa)
+    """One sweep (sweep.UPPER, LOWER or GUESS) in table units, as fine as `accuracy` asks."""
+    x, q, p = (thin(x, q, p, accuracy.atoms) if kind == sweep.GUESS else
+               rounded(x, q, p, accuracy.atoms, np.maximum if kind == sweep.UPPER else np.minimum))
+    far = b0 + accuracy.far + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
+    end = accuracy.end * (1 if accuracy.far else min(1, (1 / (1 - gamma) / b0) ** 0.5))     # little can be learned
+    levels = precisions(b0, q, p, gamma, accuracy.unit, end, far if accuracy.far else 0.0)
+    spacing = lattices(levels, q, p, gamma, accuracy)
     n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
-    edge = full_observation_edge(np.arange(-n, n + 1) * spacing[-1], levels[-1], np.sum(x * p), gamma)
-    start = {sweep.UPPER: 1, sweep.LOWER: 0, sweep.GUESS: 0.5}[kind] * edge
+    start = np.zeros(2 * n + 1)
+    if kind != sweep.LOWER:
+        edge = full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), gamma)
+        start = edge if kind == sweep.UPPER else 0.5 * edge
     first, ptr, D = sweep.sweep(kind, x, q, p, gamma, levels, spacing, start, CELLS)
-    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p)
+    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p, np.array([accuracy.read]))
 
 
 def groups(q, p, most):
@@ -91,7 +150,7 @@ def groups(q, p, most):
 
 
 def rounded(x, q, p, most, extreme):
-    """Atoms with at most `most` informations: those of a group get its largest (np.maximum) or smallest (np.minimum)."""
+    """Atoms with at most `most` informations: a group gets its largest (np.maximum) or smallest (np.minimum)."""
     if np.unique(q).size <= most:
         return x, q, p
     group = groups(q, p, most)
@@ -112,7 +171,7 @@ def thin(x, q, p, most):
 
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
     """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 4", kind, x, q, p, gamma, b0, accuracy)
+    key = store.digest("sweep 6", kind, x, q, p, gamma, b0, accuracy)
     with GUARD:
         if key in MEMORY:
             MEMORY.move_to_end(key)
@@ -126,7 +185,5 @@ def stored_side(kind, x, q, p, gamma, b0, accuracy):
         if folder:
             store.save(folder, key, grid._asdict())
     with GUARD:
-        MEMORY[key] = grid
-        while sum(g.D.nbytes for g in MEMORY.values()) > REMEMBER and len(MEMORY) > 1:
-            MEMORY.popitem(last=False)
+        MEMORY.keep(key, grid, REMEMBER)
     return grid

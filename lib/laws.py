@@ -62,12 +62,20 @@ def hat_law(t, d):
 
 @nb.njit(cache=True)
 def anchored(a, d, t):
-    """Value at a of a line through (a + d, (-(a + d))^+) that lies below g = E (t Z - .)^+ on [a, a + d]."""
+    """Value at a of a line through (e, (-e)^+), e = a + d, that lies below g = E (t Z - .)^+ on [a, e].
+
+    Where the tangent of g at s passes e at excess >= 0 above the anchor, the anchored line of the same slope lies
+    below it; bisection takes s to the left as far as that goes.
+    """
     end = max(-a - d, 0.0)
-    slope = np.inf
-    for i in range(100):                               # g decreases: its value at the end of each of 100 pieces
-        slope = min(slope, (t * psi(-(a + (i + 1) / 100 * d) / t) - end) / (d * (1 - i / 100)))
-    return end + d * slope
+    low, high = a, a + d
+    for _ in range(7):
+        s = 0.5 * (low + high)
+        if t * psi(-s / t) - 0.5 * math.erfc(s / t * 0.7071067811865476) * (a + d - s) >= end:
+            high = s
+        else:
+            low = s
+    return end + 0.5 * math.erfc(high / t * 0.7071067811865476) * d
 
 
 @nb.njit(cache=True)

@@ -11,8 +11,6 @@ import numpy as np
 from lib.laws import FINE, WIDTH, cell_line, hull, psi
 from lib.sweep import GUESS, LOWER, UPPER, level_atoms, rounding, solve_point
 
-THIN = 0.01             # a lattice finer than this share of the step is thinned out
-
 
 @nb.njit(cache=True)
 def hat(z, h):
@@ -44,7 +42,7 @@ def lower_calls(lo, n, d, m, t):
 def step_value(kind, grid, u, m, t, K):
     """E w(m + X, level u), N(0, t^2) replaced by the law of `kind` on the lattice of level u; nan where it has none."""
     d, stride = grid.spacing[u], 1
-    while 2 * stride * d <= THIN * t:
+    while 2 * stride * d <= grid.read[0] * t:      # finer than needed: it is thinned out
         stride *= 2
     first, n = grid.first[0, u], grid.first[1, u]
     skip = -first % stride

@@ -31,6 +31,7 @@ class Grid(NamedTuple):
     x: np.ndarray         # (n,) magnitudes of the sweep, and
     info: np.ndarray      # (n,) what each adds to the precision, ascending, and
     probs: np.ndarray     # (n,) their probabilities
+    read: np.ndarray      # (1,) spacing of the lattice that a look-up reads, in steps of the mean
 
 
 @nb.njit(cache=True)

@@ -1,11 +1,12 @@
-"""Tables kept in memory."""
+"""What full observation earns at the last level, and tables kept in memory."""
 from concurrent.futures import ThreadPoolExecutor
 import sys
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from lib import grids, sweep
+from lib import dp, grids, sweep
 
 
 @pytest.fixture
@@ -26,3 +27,27 @@ def test_threads_share_the_memory(tiny):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: grids.stored_side(0, np.array([float(i % 120)]), one, one, .9, 1., (1,)), range(5000)))
     assert 1 <= len(grids.MEMORY) <= 50
+    assert grids.MEMORY.held == sum(grid.D.nbytes for grid in grids.MEMORY.values())
+    grids.MEMORY.clear()
+    assert grids.MEMORY.held == 0
+
+
+@pytest.mark.parametrize("gamma, b", ((.5, 1.0), (.9, 20.0), (.999, 300.0)))
+def test_the_edge_is_what_full_observation_earns_and_errs_upward(gamma, b):
+    edge = grids.full_observation_edge(5, .3 / b**.5, b, .7, gamma)
+    n = np.arange(1, int(40 / (1 - gamma)))
+    t = np.sqrt(1 / b - 1 / (b + n))
+    for l in range(-5, 6):
+        a = abs(l) * .3 / b**.5
+        total = .7 * gamma**n @ (t * norm.pdf(a / t) - a * norm.sf(a / t))
+        assert total <= edge[5 + l] <= 1.12 * total
+
+
+@pytest.mark.parametrize("p, gamma, b", (
+    (1.0, .5, 1.0), (.5, .9, .1), (.5, .9, .01), (1.0, .9, 100.0), (.2, .99, 1.0), (1.0, .99, 30.0), (1.0, .5, 1e6), (.01, .1, 1.0)))
+@pytest.mark.parametrize("tol", (1e-2, 1e-3))
+def test_a_table_for_one_variance_is_as_wide_as_asked_for(p, gamma, b, tol):
+    """Neither wider than tol nor, which would cost time, less than a thirtieth of it."""
+    table = dp.solve([0, 1], [1 - p, p], gamma, b**.5, 1, tol=tol, between=False)
+    bracket = dp.value(table, 0.0, 1.0)
+    assert tol / 30 < (bracket.upper - bracket.lower) / bracket.value < tol
