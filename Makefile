@@ -6,6 +6,7 @@ PYTHON3 ?= python3
 PYTHON := .venv/bin/python
 READY := .venv/ready
 # CHAPTER=bound limits `make test` and `make reference` to chapters/bound.md
+WORKERS := $(if $(CHAPTER),,-n 2 --dist loadfile --no-loadscope-reorder)
 SUITE := $(if $(CHAPTER),chapters/$(CHAPTER).md,--whole-book)
 PAGES := $(if $(CHAPTER),chapters/$(CHAPTER).md,chapters)
 
@@ -20,7 +21,7 @@ book: $(READY) ## build the pages into _build/html, executing the chapters whose
 	@$(PYTHON) _ext/tree.py
 
 test: $(READY) ## run the unit tests, execute every chapter and compare it with its reference
-	@$(PYTHON) -m pytest $(SUITE)
+	@$(PYTHON) -m pytest $(WORKERS) $(SUITE)
 
 reference: $(READY) ## execute every chapter, rewrite tests/reference and print what changed
 	@$(PYTHON) -m pytest -q $(PAGES) --update-reference

@@ -50,17 +50,28 @@ def pytest_collect_file(file_path, parent):
 
 
 def pytest_collection_finish(session):
-    if not session.config.option.whole_book:
+    if session.items:                   # the controller of several workers collects nothing
+        check_whole_book(session.config, [item.nodeid for item in session.items])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node, ids):
+    check_whole_book(node.config, ids)
+
+
+def check_whole_book(config, ids):
+    """Every cell of every chapter is among the `ids` to be run, where `--whole-book` asks for it."""
+    if not config.option.whole_book or hasattr(config, "workerinput"):
         return
     collected = defaultdict(int)
-    for item in session.items:
-        collected[item.path] += isinstance(item, ChapterCell)
+    for path, _, name in (test.partition("::") for test in ids):
+        collected[path] += name.startswith("Cell ")
     for path in sorted([*CHAPTERS.rglob("*.md"), *CHAPTERS.rglob("*.ipynb")]):
-        name = path.relative_to(ROOT)
-        if collected[path] < len(code_cells(path)):
-            problem = reference_problem(path) if path in collected else None
+        name = path.relative_to(ROOT).as_posix()
+        if collected[name] < len(code_cells(path)):
+            problem = reference_problem(path) if name in collected else None
             if problem is None:         # otherwise its item `reference` says what is wrong
-                raise pytest.UsageError(f"{name}: {collected[path]} of {len(code_cells(path))} cells selected")
+                raise pytest.UsageError(f"{name}: {collected[name]} of {len(code_cells(path))} cells selected")
 
 
 def pytest_terminal_summary(terminalreporter, config):

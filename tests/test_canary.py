@@ -226,6 +226,7 @@ def test_an_unfit_reference_is_red_and_its_chapter_is_not_executed(book):
 
 @pytest.mark.parametrize("options, tag, message", [
     (("-k", "not total"), None, "chapters/total.md: 0 of 2 cells selected"),
+    (("-k", "not total", "-n", "2"), None, "chapters/total.md: 0 of 2 cells selected"),
     (("--ignore=chapters/total.md",), None, "chapters/total.md: 0 of 2 cells selected"),
     (("-k", "reference"), None, "cells selected"),
     (("-k", "total and reference"), "nbval-skip", "tagged nbval-skip")])
