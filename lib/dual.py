@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from lib import bound, charges, streams
+from lib import charges, relaxations, streams
 from lib.losses import PATHS, arrivals, least_charges, make_scene, steps
 from lib.problem import Estimate, noise_var
 
@@ -62,7 +62,7 @@ def forward_values(problem, sequences=400, seed=0):
     horizon = steps(problem.gamma, 1e-4, 1500)
     ahead = arrivals(problem, (max(sequences // 8, 2), 8, horizon), streams.generator(seed, SEQUENCES))
     out = charges.values(make_scene(problem), problem.mu, problem.Sigma, ahead, np.arange(-1, len(problem.probs)))
-    out[:, 0] += problem.gamma**horizon * bound.hindsight(problem)
+    out[:, 0] += problem.gamma**horizon * relaxations.hindsight(problem)
     out[:, 1:] += out[:, :1] + problem.items @ problem.mu - problem.cost
     return out
 
@@ -120,7 +120,7 @@ def full_first(problem, sequences=400, seed=0):
 
 def dual(problem, paths=400, inner=4, effort=2000, seed=0):
     """The full-observation dual: an Estimate; arguments as `least_charges`."""
-    full = bound.full_observation(problem, 10 * paths, seed)
+    full = relaxations.full_observation(problem, 10 * paths, seed)
     least = least_charges(problem, np.full(paths, -1), inner, effort, seed)
     return Estimate(float(full.mean - least.mean()), float(np.hypot(full.se, least.std(ddof=1) / np.sqrt(paths))))
 
@@ -181,7 +181,7 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
         rng = streams.generator((*seed, 2), PATHS, int(x))
         z = norm.ppf((np.arange(outer) + rng.random(outer)) / outer)
         rest = [after(problem, x, problem.items[x] @ problem.mu + sd[x] * z[i]) for i in range(outer)]
-        leaves[x] = np.array([bound.full_observation(left, 400, seed=int(rng.integers(2**31))).mean
+        leaves[x] = np.array([relaxations.full_observation(left, 400, seed=int(rng.integers(2**31))).mean
                               - dual_first(left, paths, inner, effort, (*seed, 4, int(x), i), 80).mean
                               for i, left in enumerate(rest)])
     return _estimate(known, leaves, problem, np.flatnonzero(slope))
@@ -198,11 +198,11 @@ def ladder(problem, paths=1000, seed=0):
     Theorem 1 is left out where the items do not sum to 1.  `paths` sets the sampling effort.  An estimate below
     0 is reported as 0, which every V reaches by forwarding nothing.
     """
-    rungs = [("hindsight", Estimate(bound.hindsight(problem), 0.0))]
+    rungs = [("hindsight", Estimate(relaxations.hindsight(problem), 0.0))]
     if np.abs(problem.items.sum(axis=1) - 1).max() < 1e-9:
-        rungs += [(name, Estimate(bound.decomposition(problem, tol=.01, noise=noise).upper, 0.0))
+        rungs += [(name, Estimate(relaxations.decomposition(problem, tol=.01, noise=noise).upper, 0.0))
                   for name, noise in (("Theorem 1", "basis"), ("Theorem 1, sharper noise", "model"))]
-    rungs += [("full observation", bound.full_observation(problem, 10 * paths, seed)),
+    rungs += [("full observation", relaxations.full_observation(problem, 10 * paths, seed)),
               ("first forward exact", full_first(problem, max(paths, 100), seed)),
               ("dual", dual(problem, paths, seed=seed)),
               ("first forward exact, then dual", dual_first(problem, paths, seed=seed))]
@@ -232,7 +232,7 @@ def best(problem, budget_seconds=10.0, seed=0):
     dual_first(problem, 100, seed=(*seed, 1))
     speed = 100 / (perf_counter() - start)
     paths = int(np.clip(speed * (budget_seconds - (perf_counter() - begin)), 200, 1e5))
-    final = {"full observation": lambda: bound.full_observation(problem, 10 * paths, (*seed, 2)),
+    final = {"full observation": lambda: relaxations.full_observation(problem, 10 * paths, (*seed, 2)),
              "first forward exact": lambda: full_first(problem, paths, (*seed, 2)),
              "dual": lambda: dual(problem, paths, seed=(*seed, 2)),
              "first forward exact, then dual": lambda: dual_first(problem, paths, seed=(*seed, 2))}[winner.name]()

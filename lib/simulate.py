@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from lib import kernels, lanes, lookahead, streams
-from lib.bound import hindsight
+from lib.relaxations import hindsight
 from lib.policies import compile_rules
 from lib.problem import as_floats, noise_var
 from lib.scene import THOMPSON, Scene, Stream

@@ -181,7 +181,7 @@ def test_t_of_full_observation_never_exceeds_it():
 def test_worthless_items_are_proved_so():
     estimate = dual.full_first(small(3.))
     assert estimate == Estimate(0., 0.)
-    assert dual.best(small(3.), .2).upper == 0
+    assert bound.best(small(3.), .2).upper == 0
 
 
 # --- known optima ----------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_bounds_are_above_policies_on_200_random_problems():
 
 def test_ladder_and_best_agree_within_error():
     rungs = {rung.name: rung for rung in dual.ladder(small(.2), 200)}
-    best = dual.best(small(.2), 1., seed=(3, 1))
+    best = bound.best(small(.2), 1., seed=(3, 1))
     assert best.name in rungs and best.upper == pytest.approx(best.mean + dual.Z95 * best.se)
     assert abs(best.mean - rungs[best.name].mean) < 4 * np.hypot(best.se, rungs[best.name].se)
     assert best.mean < rungs["full observation"].mean < rungs["hindsight"].mean
@@ -297,7 +297,7 @@ def test_threads_and_seeds():
 
 
 @pytest.mark.parametrize("call, words", [
-    (lambda: dual.best(small(), 0), "budget_seconds is 0"),
+    (lambda: bound.best(small(), 0), "budget_seconds is 0"),
     (lambda: dual.dual_second(small(), outer=3), "outer is 3"),
     (lambda: losses.control(small(), [[0]], [[0.]], [[[True, False]]], [[0.]]), "must have shapes"),
     (lambda: losses.control(small(), [[0]], [[0.]], [[[True]]], [[0.], [1.]]), r"rewards must have shape \(1, 1\)"),
