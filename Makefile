@@ -1,6 +1,6 @@
 # Two commands: `make book` and `make test`.  Each sets up what it needs; only Python 3.11 and make must be there.
 .DEFAULT_GOAL := help
-.PHONY: help book test reference figure data clean
+.PHONY: help book test reference results figure data clean
 SHELL := /bin/sh
 PYTHON3 ?= python3
 PYTHON := .venv/bin/python
@@ -25,6 +25,9 @@ test: $(READY) ## run the unit tests, execute every chapter and compare it with 
 
 reference: $(READY) ## execute every chapter, rewrite tests/reference and print what changed
 	@$(PYTHON) -m pytest -q $(PAGES) --update-reference
+
+results: $(READY) ## run every experiment at publication size into data/results (resumes with BOOK_CHUNKS=folder)
+	@$(PYTHON) -m lib.results
 
 figure: $(READY) ## take the main figure out of the built pages, for README.md
 	@$(PYTHON) _ext/front.py

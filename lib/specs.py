@@ -83,13 +83,35 @@ def documents(ratio=1, articles=40, gamma=0.9, **options):
     return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
 
 
+def combinations(correlated=False, features=6, items=40, cost=4.0, gamma=0.9):
+    """Random combinations of one to three features, and preferences just below the cost: bounds are loosest here.
+
+    Prior means run from 3.4 to 3.9; Sigma is the identity, or .25 + .36 I where `correlated`.
+
+    Returns
+    -------
+    Problem (with its cost), users' thetas (None: there are none)
+    """
+    rng = np.random.default_rng(5)
+    drawn = np.zeros((items, features))
+    for row, count in zip(drawn, rng.integers(1, 4, items)):
+        row[rng.choice(features, count, replace=False)] = 1 / count
+    drawn = np.unique(drawn, axis=0)
+    Sigma = .25 + .36 * np.eye(features) if correlated else np.eye(features)
+    return make_problem(drawn, np.full(len(drawn), 1 / len(drawn)), np.linspace(3.4, 3.9, features), Sigma, 0.7, cost, gamma), None
+
+
 STARS = (2.6, 2.8, 3.0, 3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2, 4.5, 4.8)
-PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents}
+SHARES = (.19, .24, .29, .34, .38, .43, .48)
+PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents, "combinations": combinations}
 SPECS = {spec.name: spec for spec in (
     Spec("simulated", "simulated",
-         replications=(2048, 100_000), costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
+         costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
     Spec("ratings", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-2),
-    Spec("ratings_held_out", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-2, thetas="held_out"))}
+    Spec("ratings_held_out", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-2, thetas="held_out"),
+    Spec("documents", "documents", (("articles", 32), ("ratio", 1)), SHARES, replications=(1024, 40_000), tol=None, seed=6),
+    Spec("documents_held_out", "documents", (("articles", 32), ("ratio", 1)), SHARES, replications=(1128, 40_000),
+         tuning=(564, 20_000), tol=None, thetas="held_out", seed=6))}
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,7 @@ LAYERS = (                              # from the bottom; modules side by side 
     "simulate dual exact specs",
     "bound",
     "experiments replay contest",
-    "analysis",
+    "analysis results",
     "figures",
     "portraits diagrams ranks",
     "report",

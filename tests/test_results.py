@@ -1,0 +1,133 @@
+"""Published results: complete, made by what the manifest says, and able to expose a fresh run that differs."""
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import experiments, policies, results
+
+SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2}
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    """A table that lies within its error of the published one: the published one with noise of that size."""
+    table = results.load("simulated")
+    rng = np.random.default_rng(3)
+    ratio = np.sqrt(table.replications / 1000)
+    return table.assign(replications=1000, mean=table["mean"] + table.se * ratio * rng.uniform(-2, 2, len(table)))
+
+
+@pytest.mark.parametrize("name", [*results.TABLES, *(f"{name}_sharp" for name in results.SHARP)])
+def test_every_table_is_there_and_whole(name):
+    table = results.load(name)
+    spec = experiments.SPECS[name.removesuffix("_sharp")]
+    if name in results.TABLES:
+        assert len(table) == len(spec.costs) * len(spec.policies)
+        assert (table.replications == spec.replications[1]).all()
+        assert table.groupby(["cost", "policy"]).chosen.sum().eq(1).all()
+        assert np.isfinite(table[["mean", "se", "difference", "difference_se", "hindsight", "bound"]]).all(axis=None)
+    else:
+        assert set(table.cost) == set(results.SHARP[name.removesuffix("_sharp")])
+        assert (table.users == results.SIZES["users"]).all()
+        assert (table.value - 4 * np.hypot(table.se, table.bound_se) <= table.bound).all()
+        assert (table.over_ucb[table.policy == "UCB"] == 0).all()
+
+
+def test_the_manifest_names_what_the_tables_rest_on():
+    manifest = json.loads((results.FOLDER / "manifest.json").read_text())
+    assert set(manifest) == {"python", "packages", "machine", "seed", "sharp", "tables", "runs"}
+    assert set(manifest["runs"]) == {path.stem for path in results.FOLDER.glob("*.csv")}
+    assert manifest["seed"] not in {spec.seed for spec in experiments.SPECS.values()}
+
+
+def test_a_run_within_its_error_passes_and_one_shifted_cell_does_not(fresh):
+    assert results.compare(fresh, "simulated").z.abs().max() < 2.1
+    worse = fresh.assign(mean=fresh["mean"].where(fresh.index != 100, fresh["mean"] + 10 * fresh.se * 10))
+    first = results.compare(worse, "simulated").iloc[0]
+    assert abs(first.z) > 5 and first.policy == fresh.policy[100] and first.cost == fresh.cost[100]
+
+
+def test_a_value_that_does_not_vary_must_be_met_exactly(fresh):
+    still = fresh.se == 0
+    assert still.any()
+    assert results.compare(fresh.assign(mean=fresh["mean"] + 1e-6 * still), "simulated").z.iloc[0] == np.inf
+
+
+def test_another_data_set_in_the_place_of_the_books_own_is_not_compared(fresh, monkeypatch):
+    monkeypatch.setenv("BOOK_YELP", "somewhere")
+    apart = results.compare(fresh, "ratings_held_out")
+    assert apart.empty and not apart.z.abs().max() > 4
+    assert len(results.compare(fresh, "simulated")) == len(fresh)
+
+
+def test_nothing_in_common_is_an_error(fresh):
+    with pytest.raises(ValueError, match="simulated: .*no cost, policy and alpha in common"):
+        results.compare(fresh.assign(cost=17.0), "simulated")
+
+
+def test_an_unknown_table_is_an_error():
+    with pytest.raises(ValueError, match="nothing: no published table, there are .*simulated"):
+        results.load("nothing")
+
+
+def test_tuned_finds_the_policies_that_a_table_chose():
+    spec = experiments.SPECS["ratings"]
+    rows = results.load("ratings").query("cost == 3.7")
+    arms = results.tuned(spec, rows)
+    assert list(arms) == ["Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP"]
+    best = rows[rows.chosen & (rows.policy == "UCB")].iloc[0]
+    assert arms["UCB"].kind == "ucb" and arms["UCB"].alpha == pytest.approx(best.alpha, rel=1e-6)
+
+
+def test_write_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    results.write(path, "old\n")
+
+    def fails(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(OSError, match="disk full"):
+        results.write(path, "new\n")
+    assert path.read_text() == "old\n" and [p.name for p in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.slow
+def test_a_small_publication_from_end_to_end(tmp_path, monkeypatch):
+    arms = (policies.exploit(), policies.thompson(), policies.ucb(.1), policies.ucb(.3), policies.dtd_ucb(.5))
+    spec = experiments.SPECS["ratings"]._replace(costs=(3.7, 4.6), policies=arms, replications=(64,) * 2, tuning=(64,) * 2,
+                                                 sequences=(20,) * 2, tol=None)
+    monkeypatch.setattr(results, "TABLES", ("ratings",))
+    monkeypatch.setattr(results, "SHARP", {"ratings": (3.7, 4.6)})
+    monkeypatch.setattr(results, "SIZES", SMALL)
+    monkeypatch.setattr(results, "BEYOND", results.BEYOND[:1])
+    monkeypatch.setitem(experiments.SPECS, "ratings", spec)
+    results.publish(tmp_path, ["ratings", "ratings_sharp"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "ratings.csv", "ratings_sharp.csv"]
+    table = results.load("ratings", tmp_path)
+    again = experiments.run(spec._replace(seed=results.SEED))
+    assert table["mean"].to_numpy() == pytest.approx(again["mean"].to_numpy(), rel=1e-6, abs=1e-9)
+    sharp = results.load("ratings_sharp", tmp_path)
+    row = sharp.query("policy == 'UCB' and cost == 3.7").iloc[0]
+    assert row.share == pytest.approx(row.value / row.bound, rel=1e-5)
+    above = sharp.query("cost == 4.6")                  # nothing is worth a forward: 0 over 0
+    assert (above.bound == 0).all() and above.share.isna().all() and above.value.max() == 0
+    assert isinstance(pd.read_csv(tmp_path / "ratings.csv"), pd.DataFrame)
+
+
+@pytest.mark.slow
+def test_where_bounds_are_loose_they_stay_above_the_policies():
+    fresh = results.combinations(SMALL).set_index(["instance", "name"])
+    kept = results.load("combinations").set_index(["instance", "name"])
+    assert fresh.index.equals(kept.index)
+    for rows in (fresh, kept):
+        for _, part in rows.groupby("instance"):
+            for policy in range(3):
+                for limit in range(3, 6):
+                    a, b = part.iloc[policy], part.iloc[limit]
+                    assert a["mean"] <= b["mean"] + 4 * np.hypot(a.se, b.se)
+    z = (fresh["mean"] - kept["mean"]) / np.hypot(fresh.se, kept.se)
+    assert z[kept.index.get_level_values("name").str.contains("full|one")].abs().max() < 4.5
