@@ -7,7 +7,7 @@ import tree
 LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
-    "kernels foresight charges lattice sweep documents own statistics chunks instances",
+    "kernels foresight charges lattice sweep documents own statistics chunks instances verdicts",
     "lookup grids lanes posterior priors yelp arxiv citeulike",
     "dp datasets predict",
     "policies relaxations optimum losses sources cautions",
@@ -18,7 +18,7 @@ LAYERS = (                              # from the bottom; modules side by side 
     "analysis results",
     "figures",
     "portraits diagrams ranks",
-    "report",
+    "report ledger",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 

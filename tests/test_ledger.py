@@ -1,0 +1,83 @@
+"""Verdicts follow from numbers: each rule is shown numbers that must turn it."""
+import numpy as np
+import pytest
+
+from lib import ledger, results, verdicts
+
+
+@pytest.mark.parametrize("differences, expected", [
+    ([.5, .0], "holds"), ([.5, -.5], "does not hold"), ([.5, .4, -.5], "holds in part"), ([.0, .0], "cannot be tested"),
+    ([-.5, -.5], "does not hold")])
+def test_outperforms(differences, expected):
+    d = verdicts.duel(range(len(differences)), differences, [.1] * len(differences))
+    assert verdicts.outperforms([d]) == expected
+
+
+def test_outperforms_every_rival_or_in_part():
+    ahead, level = verdicts.duel([1], [1], [.1]), verdicts.duel([1], [0], [.1])
+    assert verdicts.outperforms([ahead, ahead]) == "holds"
+    assert verdicts.outperforms([ahead, level]) == "holds in part"
+
+
+def test_a_duel_counts_what_is_resolved_and_keeps_the_extremes():
+    d = verdicts.duel([1, 2, 3, 4], [.4, -.2, .31, 0], [.1, .1, .1, 0])
+    assert d == (2, 0, 4, (.4, .1, 1.0), (-.2, .1, 2.0))
+    assert verdicts.told("A", "B", d) == "A minus B: ahead at 2, behind at 0 of 4 costs, +0.400 ± 0.196 at cost 1"
+
+
+def test_lifetimes_are_a_discount_and_another_discount_is_found_out(monkeypatch):
+    assert ledger.lifetime() < 4
+    rng = np.random.default_rng(0)
+
+    class Slower:
+        exponential = staticmethod(lambda scale, size: rng.exponential(1.1 * scale, size))
+        poisson = staticmethod(rng.poisson)
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Slower)
+    assert ledger.lifetime() > 4
+
+
+def test_the_printed_sum_equals_the_optimum_where_norms_are_one():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        items, theta = np.eye(3)[rng.integers(3, size=6)], rng.normal(size=3)
+        assert ledger.printed_sum(items, theta, .3) == pytest.approx(ledger.known(items, theta, .3))
+    assert ledger.printed_sum([[1, 0], [1, 1]], [.6, .6], 1) < ledger.known([[1, 0], [1, 1]], [.6, .6], 1)
+
+
+def simulated(monkeypatch, name, change):
+    """The published tables with one of them changed."""
+    true = results.load
+    monkeypatch.setattr(results, "load", lambda other, *rest: change(true(other, *rest)) if other == name else true(other, *rest))
+
+
+def test_a_gap_of_dtd_dp_would_turn_the_verdict(monkeypatch):
+    before = next(c for c in ledger.simulated_claims() if c.says.startswith("DTD-DP coincides"))
+    assert before.verdict == "holds"
+    simulated(monkeypatch, "simulated", lambda t: t.assign(mean=t["mean"] - .05 * (t.policy == "DTD-DP")))
+    after = next(c for c in ledger.simulated_claims() if c.says.startswith("DTD-DP coincides"))
+    assert after.verdict == "does not hold" and after.measured != before.measured
+
+
+def test_a_lead_of_dtd_ucb_on_ratings_would_turn_the_verdict(monkeypatch):
+    find = lambda: next(c for c in ledger.stream_claims() if c.says == "DTD-UCB outperforms all others on rated items.")
+    assert find().verdict != "holds"
+    simulated(monkeypatch, "ratings_sharp", lambda t: t.assign(over_ucb=t.over_ucb + 1.0 * (t.policy == "DTD-UCB")))
+    assert find().verdict == "holds"
+
+
+def test_a_looser_bound_would_turn_the_verdict(monkeypatch):
+    find = lambda: next(c for c in ledger.bound_claims() if c.section == "V")
+    assert find().verdict == "holds in part" or results.load("ratings_sharp").share.min() > .9
+    for name in results.SHARP:
+        simulated(monkeypatch, f"{name}_sharp", lambda t: t.assign(share=1.0))
+    assert find().verdict == "holds"
+
+
+@pytest.mark.slow
+def test_the_ledger_is_in_the_order_of_the_paper_and_every_verdict_is_known():
+    found = ledger.claims()
+    assert {c.verdict for c in found} <= set(verdicts.VERDICTS) and len(found) >= 18
+    assert [c.section for c in found] == sorted((c.section for c in found), key=lambda s: (s.split("-")[0], s))
+    lines = verdicts.markdown(found).splitlines()
+    assert len(lines) == len(found) + 2 and all(line.count(" | ") == 4 for line in lines[2:])
