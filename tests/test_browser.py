@@ -291,8 +291,7 @@ def test_search_finds_the_exploration_benefit(one):
     one.page.keyboard.type("exploration benefit")
     one.page.keyboard.press("Enter")
     one.page.wait_for_url("**/search.html?q=exploration+benefit*")
-    one.page.wait_for_function("document.querySelectorAll('#search-results li').length > 0 "
-                               "&& !document.querySelector('#search-progress')?.textContent.includes('Searching')")
+    one.page.wait_for_function("document.querySelector('.search-summary')?.textContent.includes('Search finished')")
     found = one.page.evaluate("[...document.querySelectorAll('#search-results li a')].map(a => a.getAttribute('href'))")
     assert expected <= {Path(address.split("?")[0].split("#")[0]).stem for address in found}
     assert one.wrong == []
