@@ -116,6 +116,11 @@ def run(spec, replications=None, target_se=None, client=None, folder=None, progr
         Naming the argument and the value that is wrong.
     """
     count = size(*spec.replications) if replications is None else replications
+    for name, users in (("replications", count), ("tuning", size(*spec.tuning))):
+        if isinstance(users, bool) or not isinstance(users, (int, np.integer)) or users < 1:
+            raise ValueError(f"{name} is {users!r}: it must be an integer of at least 1")
+    if not len(spec.costs) or not np.isfinite(spec.costs).all():
+        raise ValueError(f"costs is {spec.costs!r}: it must hold at least one number, and finite ones")
     if chunk not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"chunk is {chunk!r}: it must be a power of two up to {CHUNK}")
     if target_se is not None and not 0 < target_se < np.inf:

@@ -199,7 +199,7 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
     kept, counts = eligible(dataset, min_ratings, ridge > 0 or method == "empirical_bayes")
     train, held_out = split(kept, holdout, seed)
     if len(train) < 2:
-        raise ValueError(f"{len(train)} users are left to make a prior from, two are needed: {counts}")
+        raise ValueError(f"{len(train)} users are left to make a prior from, two are needed: min_ratings is {min_ratings}, {counts}")
     counts = counts | {"train": len(train), "held_out": len(held_out)}
     scaled = user_sums(dataset, train, noise)
     if method == "empirical_bayes":

@@ -207,8 +207,8 @@ def full_observation(problem, sequences, seed, horizon=None):
     Estimate
         Mean and standard error, reward units, with the leading gamma.
     """
-    if sequences < 2:
-        raise ValueError(f"sequences is {sequences}: a standard error needs at least 2")
+    if not isinstance(sequences, (int, np.integer)) or sequences < 2:
+        raise ValueError(f"sequences is {sequences!r}: a standard error needs at least 2")
     horizon = int(np.ceil(np.log(1e-5) / np.log(problem.gamma))) if horizon is None else horizon
     index = np.searchsorted(streams.cumulative(problem.probs), streams.generator(seed, 17).random((sequences, horizon)),
                             side="right")

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib import analysis, datasets, experiments, figures, policies, portraits, predict
+from lib.problem import as_scalar
 
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -229,6 +230,12 @@ def main(words=None):
     """Run the command line; 0, or 2 where something is wrong with files or arguments."""
     chosen = arguments(words)
     try:
+        as_scalar("cost", chosen.cost)
+        as_scalar("gamma", chosen.gamma, 0, 1)
+        for name, low in (("users", 1), ("seed", 0), ("min_ratings", 1)):
+            number = getattr(chosen, name)
+            if number is not None and number < low:
+                raise ValueError(f"{name} is {number}: it must be at least {low}")
         data = datasets.ratings(chosen.items, chosen.ratings, chosen.scale)
         low, high = data.notes["rating_range"]
         if low == high:

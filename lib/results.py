@@ -3,13 +3,14 @@
 Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it: every cost, policy and alpha.  SHARP
 hold the tuned policies of one of them again, on other users and with a control variate (`lib.losses`), beside
 the tightest bound of `lib.dual`.  The table "combinations" does so for two instances on which all bounds are
-loose, and "alignment" has the paper's policies on items more or less aligned with a basis.  All draws are other than those of the book's own runs, so that the two can be compared.
+loose, and "alignment" has the paper's policies on items more or less aligned with a basis.  All draws are other than
+those of the book's own runs, so that the two can be compared.
 """
+import argparse
 import json
 import os
 from pathlib import Path
 import platform
-import sys
 import tempfile
 from time import perf_counter
 
@@ -23,7 +24,7 @@ TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_he
 SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": (.19, .24, .29, .34, .38, .43)}
 SEED = 2016                                     # the book's own runs start from small numbers
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
-TUNING, EVALUATION, BOUND, CONTROL = 1, 2, 3, 4                 # seeds are (SEED, purpose)
+EVALUATION, BOUND, CONTROL = 2, 3, 4           # seeds are (SEED, purpose); `contest.tune` has 1
 OWN = {"ratings": "BOOK_YELP", "documents": "BOOK_ARXIV"}       # settings that put other data in a table's place
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
         "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
@@ -156,13 +157,27 @@ def write(path, text):
         raise
 
 
-def publish(folder=FOLDER, names=None):
-    """Run everything, or the tables `names` alone, and write it to `folder`; with BOOK_CHUNKS set, a stopped run goes on."""
+def tables(folder=FOLDER):
+    """For each table its name and the function that makes it, in the order in which they need one another."""
     makers = {name: lambda name=name: table(name) for name in TABLES}
     for name, costs in SHARP.items():
         makers[f"{name}_sharp"] = lambda name=name, costs=costs: pd.concat(
             [sharp(name, rows) for cost, rows in load(name, folder).groupby("cost") if cost in costs])
-    makers |= {"combinations": combinations, "alignment": alignment}
+    return makers | {"combinations": combinations, "alignment": alignment}
+
+
+def publish(folder=FOLDER, names=None):
+    """Run everything, or the tables `names` alone, and write it to `folder`; with BOOK_CHUNKS set, a stopped run goes on.
+
+    Raises
+    ------
+    ValueError
+        When there is no table of one of the names, before anything is run.
+    """
+    makers = tables(folder)
+    for name in names or ():
+        if name not in makers:
+            raise ValueError(f"{name}: no such table, there are {', '.join(makers)}")
     record = Path(folder) / "manifest.json"
     runs = json.loads(record.read_text())["runs"] if names and record.exists() else {}
     for name in names or makers:
@@ -231,4 +246,10 @@ def compare(fresh, name, folder=FOLDER):
 
 
 if __name__ == "__main__":
-    publish(names=sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m lib.results", description="Run the experiments at publication size.")
+    parser.add_argument("tables", nargs="*", help=f"all of them by default: {', '.join(tables())}")
+    wanted = parser.parse_args().tables
+    for name in wanted:
+        if name not in tables():
+            parser.error(f"{name}: no such table, there are {', '.join(tables())}")
+    publish(names=wanted)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 VERDICTS = ("holds", "holds in part", "does not hold", "cannot be tested")
-Z = 3.0                     # about seven to eighteen costs are looked at together
+Z = 3.0                     # six to eighteen costs are looked at together
 
 
 class Claim(NamedTuple):

@@ -94,7 +94,8 @@ def test_wrong_arguments_exit_with_2(words, capsys):
 
 
 @pytest.mark.parametrize("option, words", [(["--gamma", "1"], "gamma is 1.0"), (["--cost", "nan"], "cost is nan"),
-                                           (["--min-ratings", "1000"], "users are left")])
+                                           (["--min-ratings", "1000"], "users are left"), (["--users", "0"], "users is 0"),
+                                           (["--seed", "-1"], "seed is -1"), (["--min-ratings", "0"], "min_ratings is 0")])
 def test_wrong_values_are_named(tmp_path, capsys, option, words):
     items, ratings = write_stream(tmp_path, users=12)
     assert report.main([str(items), str(ratings), "--cost", "3", *option, "--output", str(tmp_path / "p.html")]) == 2
