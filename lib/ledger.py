@@ -106,7 +106,7 @@ def simulated_claims():
         worst = gap.abs().idxmax()
         yield Claim("IV-C", f"{policy} coincides with the bound at every cost.",
                     "holds" if z.abs().max() < Z else "does not hold",
-                    f"largest gap {interval(gap[worst], rows.se[worst])} at cost {rows.cost[worst]:g}; at most "
+                    f"largest gap {interval(gap[worst], rows.se[worst], '+')} at cost {rows.cost[worst]:g}; at most "
                     f"{z.abs().max():.1f} standard errors", "fig-simulated-gap")
     for policy in ("DTD-DP", "DTD-UCB"):
         duels = {rival: against("simulated", policy, rival) for rival in ("UCB", *BENCHMARKS)}
@@ -195,7 +195,7 @@ def alignment_claim():
     yield Claim("III", "The new policies are at their best where items are about aligned with a basis.",
                 "holds" if any(better) and not any(worse) else "holds in part" if any(better) else "does not hold",
                 "lead over UCB on aligned items less that on mixed ones, in points of the knowledge gradient's gain: " +
-                "; ".join(f"{policy} {interval(d, se, 1)} at correlation {c:g}" for (_, policy), (d, se, c) in away.items()),
+                "; ".join(f"{policy} {interval(d, se, '+')} at correlation {c:g}" for (_, policy), (d, se, c) in away.items()),
                 "where_each_wins")
 
 

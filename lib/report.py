@@ -18,6 +18,7 @@ import pandas as pd
 
 from lib import analysis, datasets, experiments, figures, policies, portraits, predict
 from lib.problem import as_scalar
+from lib.verdicts import interval
 
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -53,21 +54,6 @@ def picture(figure, alt, caption):
 def grid(frame):
     """A data frame as an HTML table, numbers to four digits."""
     return frame.to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", na_rep="")
-
-
-def interval(mean, se):
-    """A number and half its 95 % interval, to two digits of the latter.
-
-    Examples
-    --------
-    >>> interval(0.52361, 0.0055), interval(523.61, 55), interval(0.0, 0.0)
-    ('0.524 ± 0.011', '520 ± 110', '0')
-    """
-    half = 1.96 * se
-    if not half > 0:
-        return f"{mean:.4g}"
-    digits = 1 - int(np.floor(np.log10(half)))
-    return " ± ".join(f"{round(x, digits):.{max(digits, 0)}f}" for x in (mean, half))
 
 
 def words(value):

@@ -70,22 +70,26 @@ def outperforms(duels):
     return "holds in part" if any(d.ahead > d.behind for d in duels) else "does not hold"
 
 
-def interval(value, se, digits=3):
-    """A value and its 95 % interval.
+def interval(mean, se, sign=""):
+    """A number and half its 95 % interval, to two digits of the latter; with `sign` "+" a sign always.
 
     Examples
     --------
-    >>> interval(.1234, .01)
-    '+0.123 ± 0.020'
+    >>> interval(0.52361, 0.0055), interval(523.61, 55, "+"), interval(0.0, 0.0)
+    ('0.524 ± 0.011', '+520 ± 110', '0')
     """
-    return f"{value:+.{digits}f} ± {1.96 * se:.{digits}f}"
+    half = 1.96 * se
+    if not half > 0:
+        return f"{mean:{sign}.4g}"
+    digits = 1 - int(np.floor(np.log10(half)))
+    return f"{round(mean, digits):{sign}.{max(digits, 0)}f} ± {round(half, digits):.{max(digits, 0)}f}"
 
 
 def told(policy, rival, d):
     """A Duel in words."""
     top = d.best if d.ahead >= d.behind else d.worst
     return (f"{policy} minus {rival}: ahead at {d.ahead}, behind at {d.behind} of {d.costs} costs, "
-            f"{interval(*top[:2])} at cost {top[2]:g}")
+            f"{interval(*top[:2], '+')} at cost {top[2]:g}")
 
 
 def markdown(found):

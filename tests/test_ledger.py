@@ -22,7 +22,7 @@ def test_outperforms_every_rival_or_in_part():
 def test_a_duel_counts_what_is_resolved_and_keeps_the_extremes():
     d = verdicts.duel([1, 2, 3, 4], [.4, -.2, .31, 0], [.1, .1, .1, 0])
     assert d == (2, 0, 4, (.4, .1, 1.0), (-.2, .1, 2.0))
-    assert verdicts.told("A", "B", d) == "A minus B: ahead at 2, behind at 0 of 4 costs, +0.400 ± 0.196 at cost 1"
+    assert verdicts.told("A", "B", d) == "A minus B: ahead at 2, behind at 0 of 4 costs, +0.40 ± 0.20 at cost 1"
 
 
 def test_lifetimes_are_a_discount_and_another_discount_is_found_out(monkeypatch):
