@@ -5,14 +5,12 @@ data/citeulike: topics of a random sample of the articles in random order, the t
 for each reader the sums that a regression needs, at one and at four unread articles for each one
 read.  `derive` makes them; `citeulike` reads them, or derives them afresh from the raw files.
 """
-import contextlib
-import os
 import re
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from lib import store
 from lib.documents import STEPS, checked, labels, reader_sums, topics, unread
 from lib.records import Dataset, Sums
 
@@ -161,17 +159,8 @@ def derive(folder, k=10, seed=0, smallest=25, stored=4000, passes=10):
 
 def save(arrays, path):
     """Write `arrays` as a compressed .npz without pickle: whole or not at all, the same bytes every time."""
-    path = Path(path)
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.chmod(part, 0o644)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
+    with store.whole(path, "wb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def load(path=STORED):

@@ -5,18 +5,14 @@ the files or the arguments is said in one line that names file, line, column and
 """
 import argparse
 import base64
-import contextlib
 from html import escape
 import io
-import os
-from pathlib import Path
 import sys
-import tempfile
 
 import numpy as np
 import pandas as pd
 
-from lib import analysis, datasets, experiments, figures, policies, portraits, predict
+from lib import analysis, datasets, experiments, figures, policies, portraits, predict, store
 from lib.problem import as_scalar
 from lib.verdicts import interval
 
@@ -168,17 +164,8 @@ def body(found):
 
 def write(text, path):
     """Write `text` to `path`, whole or not at all."""
-    path = Path(path)
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(part, 0o644)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
+    with store.whole(path) as file:
+        file.write(text)
 
 
 def scale(text):

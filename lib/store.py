@@ -1,4 +1,5 @@
 """Arrays kept on disk between runs: safe format, atomic writes, damaged or foreign files ignored."""
+from contextlib import contextmanager
 import hashlib
 import os
 import tempfile
@@ -30,18 +31,30 @@ def code_version():
     return digest(*[f.name for f in files], *[f.read_text(encoding="utf-8") for f in files])
 
 
+@contextmanager
+def whole(path, kind="w", permissions=0o644):
+    """A file to write that takes the place of `path` when the block ends, and leaves nothing when it fails.
+
+    `kind` is "w" for text in UTF-8, "wb" for bytes; the folder must be there.
+    """
+    path = Path(path)
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, kind, encoding="utf-8" if kind == "w" else None) as file:
+            yield file
+        os.chmod(part, permissions)
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
 def save(folder, key, arrays):
     """Write a dict of arrays as folder/key.npz, all or nothing."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, key=np.array(key), **arrays)
-        os.replace(name, folder / f"{key}.npz")
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole(folder / f"{key}.npz", "wb", 0o600) as file:
+        np.savez(file, key=np.array(key), **arrays)
 
 
 def load(folder, key):

@@ -1,5 +1,6 @@
 """The report on a stream of one's own: a page from good files, one clear line and nothing else from bad ones."""
 import itertools
+import os
 import re
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_wrong_values_are_named(tmp_path, capsys, option, words):
 def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
     page = tmp_path / "page.html"
     report.write("old", page)
-    monkeypatch.setattr(report.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         report.write("new", page)
     assert page.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["page.html"]
