@@ -20,7 +20,6 @@ import argparse
 import datetime
 import itertools
 import platform
-import statistics
 import subprocess
 import sys
 import time
@@ -34,6 +33,7 @@ from scipy.special import ndtr
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from clock import seconds  # noqa: E402
 from lib import dp, grids  # noqa: E402
 
 P, GAMMA, B0 = 0.5, 0.9, 0.1
@@ -41,17 +41,6 @@ SCALE = B0**0.5                                 # noise_sd, in reward units: the
 NET = np.array([-0.4, -0.2, 0.0, 0.2, 0.4])     # mean - cost, reward units
 POINTS = (51, 71, 101, 141, 201, 251, 301, 401, 601, 851, 1201)
 ERROR = 2.3e-4                                  # reward units; values are .54 to 2.4
-
-
-def seconds(function, repeats):
-    """Median CPU seconds of `function`, after one call that is not counted, and its last result."""
-    function()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        result = function()
-        times.append(time.process_time() - start)
-    return statistics.median(times), result
 
 
 def solve(x, probs, gamma, noise_sd, tol, **options):

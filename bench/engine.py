@@ -14,7 +14,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMB
 
 import argparse
 import platform
-import statistics
 import sys
 import time
 import warnings
@@ -28,6 +27,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from clock import seconds  # noqa: E402
 from lib import policies, simulate  # noqa: E402
 from lib.problem import make_problem, noise_var  # noqa: E402
 
@@ -174,17 +174,6 @@ NOTES = {
     "bayesianbandits": "Thompson draws x.theta exactly; UCB is the quantile of 1,000 draws",
     "mabwiser": "an empty fit first; ridge 1, the only one for which its prior is right before an arm's first fit",
 }
-
-
-def seconds(function, repeats):
-    """Median CPU seconds of `function`, after one call that is not counted, and its last result."""
-    function()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        result = function()
-        times.append(time.process_time() - start)
-    return statistics.median(times), result
 
 
 @numba.njit
