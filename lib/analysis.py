@@ -84,9 +84,8 @@ def sharpened(problem, tuned, best, count, seed):
     seen = simulate.episodes(problem, tuned, count, 100, seed)
     control = losses.control(problem, seen.items, seen.feedback, seen.decisions, seen.rewards, 2, seed)
     greedy = [policy.kind for policy in tuned].index("exploit")
-    mean, se = np.transpose([losses.controlled(r, z) for r, z in zip(seen.rewards, control)])
-    apart, apart_se = np.transpose([losses.controlled(r - seen.rewards[greedy], z - control[greedy])
-                                    for r, z in zip(seen.rewards, control)])
+    mean, se = np.transpose(losses.controlled_rows(seen.rewards, control))
+    apart, apart_se = np.transpose(losses.controlled_rows(seen.rewards, control, greedy))
     return best.assign(replications=count, mean=mean, se=se, over_exploitation=apart, over_se=apart_se,
                        gap=best.bound - mean, gap_se=np.hypot(se, best.bound_se)), seen
 

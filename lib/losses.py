@@ -130,6 +130,20 @@ def controlled(rewards, controls):
     return Estimate(float(rest.mean()), float(rest.std(ddof=2) / np.sqrt(len(rest))))
 
 
+def controlled_rows(rewards, controls, reference=None):
+    """`controlled` for each row of rewards and controls (P, R), or for its difference to row `reference`, paired.
+
+    Examples
+    --------
+    >>> rewards = np.array([[1., 2., 3.], [2., 3., 4.]])
+    >>> controlled_rows(rewards, rewards - 2, 0)[1].mean
+    1.0
+    """
+    if reference is not None:
+        rewards, controls = rewards - rewards[reference], controls - controls[reference]
+    return [controlled(r, z) for r, z in zip(rewards, controls)]
+
+
 def gap(problem, items, feedback, decisions, inner=4, effort=2000, seed=0):
     """How far policies stay below the dual bound of T arrivals, from the same paths; arguments as `control`.
 

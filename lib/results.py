@@ -11,13 +11,13 @@ import json
 import os
 from pathlib import Path
 import platform
-import tempfile
 from time import perf_counter
 
 import numpy as np
 import pandas as pd
 
-from lib import bound, contest, dual, experiments, instances, lookahead, losses, policies, simulate, specs, store
+from lib import bound, contest, dual, experiments, instances, lookahead, losses, policies, simulate, sources
+from lib import specs, store
 
 FOLDER = Path(__file__).parents[1] / "data" / "results"
 TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_held_out")
@@ -25,7 +25,6 @@ SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": 
 SEED = 2016                                     # the book's own runs start from small numbers
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
 EVALUATION, BOUND, CONTROL = 2, 3, 4           # seeds are (SEED, purpose); `contest.tune` has 1
-OWN = {"ratings": "BOOK_YELP", "documents": "BOOK_ARXIV"}       # settings that put other data in a table's place
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
         "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
         "hindsight", "full_observation", "full_observation_se", "bound"]
@@ -79,9 +78,8 @@ def sharp(name, rows, sizes=None):
     arms |= {entry.name: rule for entry, rule in zip(BEYOND, beyond)}
     seen = simulate.episodes(problem, arms.values(), sizes["users"], 100, (SEED, EVALUATION, 1))
     control = losses.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
-    ucb = list(arms).index("UCB")
-    value = [losses.controlled(r, z) for r, z in zip(seen.rewards, control)]
-    apart = [losses.controlled(r - seen.rewards[ucb], z - control[ucb]) for r, z in zip(seen.rewards, control)]
+    value = losses.controlled_rows(seen.rewards, control)
+    apart = losses.controlled_rows(seen.rewards, control, list(arms).index("UCB"))
     limit = dual.full_first(problem, sizes["paths"] // 8, (SEED, BOUND))
     if limit.mean > 0:
         limit = dual.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"])
@@ -102,7 +100,7 @@ def combinations(sizes=None):
         arms = contest.tune(problem, BEYOND[:3], sizes["tuning"], 60, SEED)
         seen = simulate.episodes(problem, arms, sizes["users"], 100, (SEED, EVALUATION, 1))
         control = losses.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
-        found = {entry.name: losses.controlled(r, z) for entry, r, z in zip(BEYOND, seen.rewards, control)}
+        found = {entry.name: value for entry, value in zip(BEYOND, losses.controlled_rows(seen.rewards, control))}
         found["full observation"] = bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0))
         found["one forward exact, then dual"] = dual.dual_first(problem, sizes["paths"], seed=(SEED, BOUND, 1),
                                                                 sequences=sizes["paths"])
@@ -146,15 +144,8 @@ def manifest(runs):
 def write(path, text):
     """A text file, all or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with store.whole(path) as file:
+        file.write(text)
 
 
 def tables(folder=FOLDER):
@@ -166,6 +157,13 @@ def tables(folder=FOLDER):
     return makers | {"combinations": combinations, "alignment": alignment}
 
 
+def known(names, makers):
+    """Raise ValueError for the first of `names` that is no table."""
+    for name in names:
+        if name not in makers:
+            raise ValueError(f"{name}: no such table, there are {', '.join(makers)}")
+
+
 def publish(folder=FOLDER, names=None):
     """Run everything, or the tables `names` alone, and write it to `folder`; with BOOK_CHUNKS set, a stopped run goes on.
 
@@ -175,9 +173,7 @@ def publish(folder=FOLDER, names=None):
         When there is no table of one of the names, before anything is run.
     """
     makers = tables(folder)
-    for name in names or ():
-        if name not in makers:
-            raise ValueError(f"{name}: no such table, there are {', '.join(makers)}")
+    known(names or (), makers)
     record = Path(folder) / "manifest.json"
     runs = json.loads(record.read_text())["runs"] if names and record.exists() else {}
     for name in names or makers:
@@ -231,7 +227,7 @@ def compare(fresh, name, folder=FOLDER):
         When the two have no row in common.
     """
     on = ["cost", "policy", "alpha"]
-    if os.environ.get(OWN.get(name.split("_")[0], "")):
+    if sources.replaced(experiments.SPECS[name].problem):
         return pd.DataFrame(columns=[*on, "mean", "mean_published", "z"], dtype=float)
     mine, theirs = (frame.assign(alpha=frame.alpha.fillna(-1).round(6), cost=frame.cost.round(9))
                     for frame in (fresh, load(name, folder)))
@@ -249,7 +245,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m lib.results", description="Run the experiments at publication size.")
     parser.add_argument("tables", nargs="*", help=f"all of them by default: {', '.join(tables())}")
     wanted = parser.parse_args().tables
-    for name in wanted:
-        if name not in tables():
-            parser.error(f"{name}: no such table, there are {', '.join(tables())}")
+    try:
+        known(wanted, tables())
+    except ValueError as error:
+        parser.error(error)
     publish(names=wanted)

@@ -13,6 +13,14 @@ import numpy as np
 from lib import arxiv, datasets
 
 
+SETTINGS = {"rated": "BOOK_YELP", "documents": "BOOK_ARXIV"}
+
+
+def replaced(kind):
+    """Whether a reader's own data stand in the place of the book's "rated" items or "documents"."""
+    return bool(os.environ.get(SETTINGS.get(kind, "")))
+
+
 def documents(ratio=1, articles=40):
     """Documents as topics and their readers: CiteULike's, or those of BOOK_ARXIV.
 
@@ -37,7 +45,7 @@ def documents(ratio=1, articles=40):
     >>> documents().items.shape
     (40, 10)
     """
-    setting = os.environ.get("BOOK_ARXIV")
+    setting = os.environ.get(SETTINGS["documents"])
     if not setting:
         return datasets.citeulike(ratio=ratio, articles=articles)
     paths = setting.split(os.pathsep)
@@ -71,7 +79,7 @@ def rated(dataset="movielens"):
     >>> rated().items.shape
     (61, 6)
     """
-    folder = os.environ.get("BOOK_YELP")
+    folder = os.environ.get(SETTINGS["rated"])
     if not folder:
         return getattr(datasets, dataset)()
     if not Path(folder).is_dir():
