@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib import lookup, sweep
-from lib.grids import CELLS, Accuracy, stored_side
+from lib import laws, lookup, sweep
+from lib.grids import Accuracy, Fineness, stored_side
 from lib.laws import WIDTH
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
@@ -29,9 +29,14 @@ class Table(NamedTuple):
     var_max: float        # reward units squared
     scale: float          # theta is measured in noise_sd / scale
     slope: float          # E[x] / (1 - gamma)
-    upper: sweep.Grid     # D = w - slope * max(m, 0) of the upper,
-    lower: sweep.Grid     # the lower (None where no certificate was asked for)
-    guess: sweep.Grid     # and the best value
+    upper: sweep.Grid     # D = w - slope * max(m, 0) of the upper and
+    lower: sweep.Grid     # the lower bound (None where no certificate was asked for)
+    best: tuple           # what the best value is swept with
+
+    @property
+    def guess(self):
+        """The sweep of the best value, made when it is first asked for (lib.grids keeps it)."""
+        return stored_side(sweep.GUESS, *self.best)
 
 
 def magnitudes(x, probs, info):
@@ -63,9 +68,9 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
         Largest prior variance that will be asked for, positive, in reward units squared.
     tol : float
         Aim for the relative width of the bracket at var_max, which holds for every tol.  Work grows like tol^-0.6 where all
-        informations are alike and `between` is False, else like tol^-1.6, and 1e-4 takes minutes.
+        informations are alike and `between` is False, else like tol^-1.2; 2,000 informations take seconds at 1e-3.
     certify : bool
-        False leaves the two bounds out (`value` then fails, `q_values` and `boundary` work): ten times faster.
+        False leaves the two bounds out (`value` then fails) and sweeps at once what `q_values` and `boundary` read.
     between : bool
         False asks for sharp answers at var_max alone: much faster where informations are alike.
     info : array-like (n,), optional
@@ -91,29 +96,41 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     noise_sd, var_max = as_scalar("noise_sd", noise_sd, 0), as_scalar("var_max", var_max, 0)
     tol = as_scalar("tol", tol, 0, 1)
     if not x.size:
-        return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, None)
+        return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, ())
     scale = math.sqrt(q.max())
     b0 = (noise_sd / scale) ** 2 / var_max
     if not 1e-14 < b0 < 1e14:
         raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only 1e-14 to 1e14 can be solved")
     x, q = x / scale, q / scale**2
-    upper, lower, guess = (
-        stored_side(kind, x, q, p, max(gamma, TINY), b0, accuracy(kind, q, tol, between))
-        if certify or kind == sweep.GUESS else None for kind in (sweep.UPPER, sweep.LOWER, sweep.GUESS))
-    return Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), upper, lower, guess)
+    table = Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), None, None,
+                  (x, q, p, max(gamma, TINY), b0, accuracy(q, tol, between)))
+    if not certify:
+        stored_side(sweep.GUESS, *table.best)
+        return table
+    sides = (stored_side(kind, *table.best[:-1], fineness(kind, q, gamma, tol, between)) for kind in (sweep.UPPER, sweep.LOWER))
+    return table._replace(**dict(zip(("upper", "lower"), sides)))
 
 
-def accuracy(kind, q, tol, between):
-    """`grids.Accuracy` that gives a relative width of about tol at the first level."""
+def accuracy(q, tol, between):
+    """`grids.Accuracy` that gives the best value a relative error well below tol."""
     lattice, read, far = q.min() == q.max(), min(1.4 * math.sqrt(tol), 0.01), min(150, 5 / tol)
     if lattice and not between:
         return Accuracy(0.0, 3 * tol, math.sqrt(1.5 * tol), 1.0, 1, read, 0.0)
     eta = 2.5 * math.sqrt(tol)
-    if kind == sweep.GUESS:
-        return Accuracy(max(0.1, min(tol, 0.4)), 1e-5, max(min(eta, 0.05), 0.2 * eta), 4.0, 32, read, far)
-    return Accuracy(0.2 if lattice else 1.7 * tol, 0.1 * tol, min(eta, 0.1),
-                    min(max(0.38 / math.sqrt(tol), 2.0), 12.1), max(32, int(2 / tol)), read, far)
+    return Accuracy(max(0.1, min(tol, 0.4)), 1e-5, max(min(eta, 0.05), 0.2 * eta), 4.0, 32, read, far)
 
+
+def fineness(kind, q, gamma, tol, between):
+    """`grids.Fineness` that gives a relative width of about tol at var_max."""
+    reach, root = 1.0, math.sqrt(tol) * min(max(10 * (1 - gamma), 0.02), 5) ** 0.2
+    while laws.psi(-reach) > tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma)):
+        reach += 0.05
+    reach, read = min(reach, laws.WIDTH), min(1.4 * math.sqrt(tol), 0.1)
+    if q.min() == q.max() and not between:
+        return Fineness(0.0, 3 * tol, math.sqrt(1.5 * tol), reach, 1, read, 0.0)
+    unit, eta = (0.45, 1.2) if kind == sweep.UPPER else (0.48, 1.15)
+    return Fineness(min(unit * root, 0.2), tol, min(eta * root, 0.3), reach, max(32, int(2 / tol)), read,
+                    min(150, 5 / tol) if between else 0.0)
 
 def table_units(table, net_mean, var):
     """net_mean and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""
@@ -151,7 +168,7 @@ def value(table, net_mean, var):
     Returns
     -------
     Bracket
-        lower <= truth <= upper at every point, on the grid and between; value is the best guess between the two.
+        lower <= truth <= upper at every point, on the grid and between; value is their middle.
 
     Raises
     ------
@@ -162,10 +179,10 @@ def value(table, net_mean, var):
         raise ValueError("this table was solved with certify=False: it has no bracket")
 
     def points(m, b):
-        low, guess, high = (read(table, kind, m, b) for kind in (sweep.LOWER, sweep.GUESS, sweep.UPPER))
+        low, high = (read(table, kind, m, b) for kind in (sweep.LOWER, sweep.UPPER))
         pad = SLACK * table.slope * (np.abs(m) + 1 / np.sqrt(b))
         low, high = np.maximum(low - pad, table.slope * np.maximum(m, 0)), high + pad
-        return np.array([low, np.clip(guess, low, high), high])
+        return np.array([low, (low + high) / 2, high])
     return Bracket(*hold(table, net_mean, var, points))
 
 
@@ -184,29 +201,30 @@ def smoothed_value(table, net_mean, sd, var):
     """
     m, b = table_units(table, net_mean, var)
     m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
-    s, share = 1 / math.sqrt(b), float(table.upper.read[0])
-    n = int(max(t / share / s / 2, 0.08 / share) * 1.2 + 8)      # nodes in a standard deviation
-    d = t / n
-    nodes = np.arange(math.floor((m - WIDTH * t) / d) - 2, math.ceil((m + WIDTH * t) / d) + 3)
-    inside = np.abs(nodes * d) < WIDTH * s
-    nodes = nodes[inside]
-    total = []
-    for kind in (sweep.LOWER, sweep.GUESS, sweep.UPPER):
-        D = read(table, kind, nodes * d, np.full(nodes.size, b)) - table.slope * np.maximum(nodes * d, 0)
-        line = sweep.Grid(np.array([b]), np.array([d]), np.array([[nodes[0] if nodes.size else 0], [nodes.size]]),
-                          np.zeros(1, np.int64), np.maximum(D, 0), *np.zeros((3, 1)), table.upper.read)
-        total.append(lookup.step_value(kind, line, 0, m, t, table.slope))
+    s, ends = 1 / math.sqrt(b), []
+    for kind, grid in ((sweep.LOWER, table.lower), (sweep.UPPER, table.upper)):
+        first, d = grid.first[0, 0], grid.spacing[0] * math.sqrt(grid.levels[0] / b)
+        while d > 0.3 * t:
+            first, d = 2 * first, d / 2
+        if grid.levels[0] == b and d == grid.spacing[0]:
+            D = grid.D[:grid.first[1, 0]]
+        else:
+            nodes = np.arange(first, -first + 1) * d
+            D = np.maximum(read(table, kind, nodes, np.full(nodes.size, b)) - table.slope * np.maximum(nodes, 0), 0)
+        ends.append(lookup.smoothed(kind, D, first, d, table.slope, max(table.gamma, TINY), m, t, b, grid.read[1]))
     pad = SLACK * table.slope * (abs(m) + s + t)
-    low, guess, high = total[0] - pad, total[1], total[2] + pad
-    return Bracket(*(table.noise_sd * w for w in (low, min(max(guess, low), high), high)))
+    low, high = ends[0] - pad, ends[1] + pad
+    return Bracket(*(table.noise_sd * w for w in (low, (low + high) / 2, high)))
 
 
 def read(table, kind, m, b):
     """The lower, best or upper value at (m, b), all in table units."""
     if not table.slope:
         return np.zeros(m.shape)
-    grid = {sweep.UPPER: table.upper, sweep.LOWER: table.lower, sweep.GUESS: table.guess}[kind]
-    return lookup.values(kind, grid, max(table.gamma, TINY), m, b, CELLS)
+    gamma = max(table.gamma, TINY)
+    if kind == sweep.GUESS:
+        return lookup.values(table.guess, gamma, m, b)
+    return lookup.bounds(kind, table.upper if kind == sweep.UPPER else table.lower, gamma, m, b)
 
 
 def forwards(table, m, b, x):

@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
-from lib import laws, store, sweep
+from lib import envelopes, laws, store, sweep
 from lib.laws import WIDTH
 
 CELLS = 64              # more magnitudes than this are merged, level by level
@@ -41,7 +41,7 @@ MEMORY = Tables()
 
 
 class Accuracy(NamedTuple):
-    """How finely a sweep is made."""
+    """How finely the best value is swept."""
 
     unit: float           # spacing of the levels, mean informations at the first; 0: the lattice of the items alone
     end: float            # what may be left to learn at the last level
@@ -52,13 +52,21 @@ class Accuracy(NamedTuple):
     far: float            # largest informations above the first level that are served as sharply; 0: that level alone
 
 
-def precisions(b0, q, p, gamma, unit, end, least=0.0):
-    """Ascending precision levels from b0 to where nothing is left to learn.
+class Fineness(NamedTuple):
+    """How finely a bound is swept."""
 
-    Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
-    are `unit` mean informations apart at b0 and wider where the future is discounted.
-    """
-    rate, square, most, mass = np.sum(p * q), np.sum(p * q * q), q.max(), p.sum()
+    unit: float           # spacing of the levels over their precision; 0: the lattice of the items alone
+    end: float            # what may be left to learn at the last level
+    eta: float            # spacing of the lattice of the mean, posterior standard deviations (or see `lattices`)
+    reach: float          # tails are cut at this many standard deviations, and paid for
+    atoms: int            # informations kept
+    read: float           # spacing of the lattice that a look-up reads, steps of the mean
+    far: float            # largest informations above the first level that are served as sharply; 0: that level alone
+
+
+def last_precision(b0, q, p, gamma, end, least=0.0):
+    """From where at most `end` of the value is left to learn, and at least `least`."""
+    rate, most = np.sum(p * q), q.max()
 
     def left(b):
         n = max((b - b0) / most, (b - b0 - 4 * math.sqrt((b - b0) * most)) / rate, 0)
@@ -68,6 +76,17 @@ def precisions(b0, q, p, gamma, unit, end, least=0.0):
     while left(last) > end or last < least:
         step *= 1.05
         last += step
+    return last
+
+
+def precisions(b0, q, p, gamma, unit, end, least=0.0):
+    """Ascending precision levels from b0 to where nothing is left to learn.
+
+    Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
+    are `unit` mean informations apart at b0 and wider where the future is discounted.
+    """
+    rate, square, most, mass = np.sum(p * q), np.sum(p * q * q), q.max(), p.sum()
+    last = last_precision(b0, q, p, gamma, end, least)
     chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
     levels = [b0]
     while unit and levels[-1] < max(last, chain[-1]):
@@ -94,6 +113,42 @@ def lattices(levels, q, p, gamma, accuracy):
         error = np.sum(weight[1:] ** 0.5 / levels[1:] / moved) / 8      # of a lattice of spacing sd weight^-1/4
         share = min(accuracy.eta * math.sqrt((1 - ahead) * np.sum(weight[1:] * moved) / error), 1.0) * weight ** -0.25
     target = np.minimum(share / np.sqrt(levels), step / accuracy.kappa)
+    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
+
+
+def learnable(b, q, p, gamma):
+    """Share of the standard deviation of theta that the horizon lets anyone learn from precision b on, in (0, 1]."""
+    ahead = np.sum(p * q) / p.sum() * max(1.0, p.sum() / -math.log(gamma))
+    return np.sqrt(ahead / (b + ahead))
+
+
+def ladder(b0, q, p, gamma, fineness):
+    """Ascending precision levels of a bound: b0, then from b0 + the least information on.
+
+    unit = 0: the lattice b0 + j q of items of one information.  Otherwise the spacing grows with the precision and,
+    from b0 + far on, where the future is discounted.
+    """
+    if not fineness.unit:
+        return precisions(b0, q, p, gamma, 0.0, fineness.end * min(1, (1 / (1 - gamma) / b0) ** 0.5))
+    least = b0 + fineness.far + 3 / (1 - gamma) if fineness.far else 0.0
+    last = last_precision(b0, q, p, gamma, fineness.end, least)
+    levels = [b0, b0 + q.min()]
+    per_step = -math.log(gamma) * p.sum() / np.sum(p * q)
+    while levels[-1] < last:
+        b = levels[-1]
+        later = per_step * max(b - b0 - fineness.far, 0.0) / 3
+        unit = fineness.unit * b * learnable(min(b, b0 + fineness.far), q, p, gamma)
+        levels.append(b + min(unit * math.exp(min(later, 3.0)), max(q.max(), unit)))
+    return np.array(levels)
+
+
+def bound_lattices(levels, q, p, gamma, fineness):
+    """Lattice spacing of each level of a bound: eta learnable standard deviations."""
+    if not fineness.unit:
+        return lattices(levels, q, p, gamma, Accuracy(*fineness)._replace(kappa=2.0))
+    per_step = -math.log(gamma) * p.sum() / np.sum(p * q)
+    wider = np.exp(np.minimum(per_step * np.maximum(levels - levels[0] - fineness.far, 0) / 4, 2.0))
+    target = fineness.eta * wider * learnable(np.minimum(levels, levels[0] + fineness.far), q, p, gamma) / np.sqrt(levels)
     return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
 
 
@@ -126,21 +181,33 @@ def full_observation_edge(count, d, b, mean_x, gamma):
     return mean_x * mixed_calls(count, d, weight, np.sqrt(1 / b - 1 / (b + np.append(n, np.inf))))
 
 
-def solve_side(kind, x, q, p, gamma, b0, accuracy):
-    """One sweep (sweep.UPPER, LOWER or GUESS) in table units, as fine as `accuracy` asks."""
-    x, q, p = (thin(x, q, p, accuracy.atoms) if kind == sweep.GUESS else
-               rounded(x, q, p, accuracy.atoms, np.maximum if kind == sweep.UPPER else np.minimum))
-    far = b0 + accuracy.far + 3 / (1 - gamma) if kind == sweep.GUESS or q.min() == q.max() else 0.0
+def solve_best(x, q, p, gamma, b0, accuracy):
+    """The sweep of the best value in table units, as fine as `accuracy` asks."""
+    x, q, p = thin(x, q, p, accuracy.atoms)
+    far = b0 + accuracy.far + 3 / (1 - gamma)
     end = accuracy.end * (1 if accuracy.far else min(1, (1 / (1 - gamma) / b0) ** 0.5))     # little can be learned
     levels = precisions(b0, q, p, gamma, accuracy.unit, end, far if accuracy.far else 0.0)
     spacing = lattices(levels, q, p, gamma, accuracy)
     n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
-    start = np.zeros(2 * n + 1)
-    if kind != sweep.LOWER:
-        edge = full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), gamma)
-        start = edge if kind == sweep.UPPER else 0.5 * edge
-    first, ptr, D = sweep.sweep(kind, x, q, p, gamma, levels, spacing, start, CELLS)
-    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p, np.array([accuracy.read]))
+    start = 0.5 * full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), gamma)
+    first, ptr, D = sweep.sweep(x, q, p, gamma, levels, spacing, start)
+    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p, np.array([accuracy.read]), np.zeros(0), np.zeros(0))
+
+
+def solve_bound(kind, x, q, p, gamma, b0, fineness):
+    """One certified sweep (sweep.UPPER or LOWER) in table units, as fine as `fineness` asks."""
+    x, q, p = rounded(kind, x, q, p, fineness.atoms)
+    infos, group = np.unique(q, return_inverse=True)
+    levels = ladder(b0, q, p, gamma, fineness)
+    spacing = bound_lattices(levels, q, p, gamma, fineness)
+    sd = np.array([sweep.learnable_sd(b, gamma) for b in levels])
+    half = np.ceil(fineness.reach * sd / spacing).astype(np.int64) + 1
+    start = np.zeros(2 * half[-1] + 1)
+    if kind == sweep.UPPER:
+        start = full_observation_edge(half[-1], spacing[-1], levels[-1], np.sum(x * p), gamma)
+    below = np.maximum(np.append(levels[0], levels[:-1]), levels[0] + infos[0])
+    return envelopes.sweep(kind, x, infos, p, group, gamma, levels, spacing, half, start, below,
+                           np.array([fineness.read, fineness.reach]), kind == sweep.UPPER or fineness.unit > 0)
 
 
 def groups(q, p, most):
@@ -149,14 +216,32 @@ def groups(q, p, most):
     return np.minimum((share / np.sum(p * q) * most).astype(int), most - 1)
 
 
-def rounded(x, q, p, most, extreme):
-    """Atoms with at most `most` informations: a group gets its largest (np.maximum) or smallest (np.minimum)."""
-    if np.unique(q).size <= most:
+def rounded(kind, x, q, p, most):
+    """Fewer atoms, no better (LOWER) or no worse (UPPER): chapter "The dynamic program", section "Many magnitudes".
+
+    At most `most` informations: a group gets its largest (UPPER) or smallest.  Then atoms of one information whose
+    magnitudes are close become their mean (LOWER) or are moved to the ends of their cell (UPPER).
+    """
+    if np.unique(q).size > most:
+        group = groups(q, p, most)
+        edge = np.full(most, -np.inf if kind == sweep.UPPER else np.inf)
+        (np.maximum if kind == sweep.UPPER else np.minimum).at(edge, group, q)
+        q = edge[group]
+    if x.size <= min(most, CELLS):
         return x, q, p
-    group = groups(q, p, most)
-    edge = np.full(most, -np.inf if extreme is np.maximum else np.inf)
-    extreme.at(edge, group, q)
-    return x, edge[group], p
+    cell = np.minimum((x / x.max() * CELLS).astype(int), CELLS - 1)
+    ends, where = np.unique(np.column_stack((q, cell)), axis=0, return_inverse=True)
+    where, q = where.ravel(), ends[:, 0]
+    P = np.bincount(where, p)
+    mean = np.bincount(where, p * x) / P
+    if kind == sweep.LOWER:
+        return mean, q, P
+    low, high = np.full(P.size, np.inf), np.full(P.size, -np.inf)
+    np.minimum.at(low, where, x)
+    np.maximum.at(high, where, x)
+    share = np.divide(mean - low, high - low, out=np.zeros(P.size), where=high > low)
+    pairs = np.column_stack((low, high)).ravel(), np.repeat(q, 2), np.column_stack((P * (1 - share), P * share)).ravel()
+    return tuple(part[pairs[2] > 0] for part in pairs)
 
 
 def thin(x, q, p, most):
@@ -170,8 +255,8 @@ def thin(x, q, p, most):
 
 
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
-    """`solve_side`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 6", kind, x, q, p, gamma, b0, accuracy)
+    """`solve_best` or `solve_bound`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
+    key = store.digest("sweep 7", kind, x, q, p, gamma, b0, accuracy)
     with GUARD:
         if key in MEMORY:
             MEMORY.move_to_end(key)
@@ -181,7 +266,8 @@ def stored_side(kind, x, q, p, gamma, b0, accuracy):
     try:
         grid = sweep.Grid(**kept)
     except TypeError:
-        grid = solve_side(kind, x, q, p, gamma, b0, accuracy)
+        grid = (solve_best(x, q, p, gamma, b0, accuracy) if kind == sweep.GUESS else
+                solve_bound(kind, x, q, p, gamma, b0, accuracy))
         if folder:
             store.save(folder, key, grid._asdict())
     with GUARD:

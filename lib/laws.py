@@ -2,7 +2,7 @@
 
 The mean moves by N(0, t^2).  With values known at the nodes l d of a lattice only, and w convex:
   hat_law    N(0, t^2) split linearly to its two neighbours: it dominates N(0, t^2), so it errs upward (chords);
-  lower_law  a law on the nodes that N(0, t^2) dominates in convex order: it errs downward (Jensen);
+  shrunk     the hat law of a smaller variance, which N(0, t^2) dominates: it errs downward (Jensen);
   guess_law  a law on the nodes with the variance t^2: neither, but closer than both.
 A symmetric law of mean 0 is given by its call prices G(a) = E (X - a)^+ at the nodes: its weights are the second
 differences of G, and X <= Y in convex order where G_X <= G_Y (chapter "The dynamic program").
@@ -23,9 +23,9 @@ def psi(z):
 
 
 @nb.njit(cache=True)
-def normal_calls(t, d):
-    """E (t Z - l d)^+ for l = 0, 1, ... up to WIDTH standard deviations."""
-    G = np.empty(int(WIDTH * t / d) + 3)
+def normal_calls(t, d, reach):
+    """E (t Z - l d)^+ for l = 0, 1, ... up to `reach` standard deviations."""
+    G = np.empty(int(reach * t / d) + 3)
     for l in range(G.size):
         G[l] = t * psi(-l * d / t)
     return G
@@ -43,9 +43,12 @@ def law(G, d):
 
 
 @nb.njit(cache=True)
-def hat_law(t, d):
-    """(weights, calls) of N(0, t^2) split linearly to its two lattice neighbours: it dominates N(0, t^2)."""
-    G = normal_calls(t, d)
+def hat_law(t, d, reach=WIDTH):
+    """(weights, calls) of N(0, t^2) split linearly to its two lattice neighbours: it dominates N(0, t^2).
+
+    Nodes beyond `reach` standard deviations are left out.
+    """
+    G = normal_calls(t, d, reach)
     h = d / t
     if h >= FINE:
         return law(G, d), G
@@ -61,62 +64,26 @@ def hat_law(t, d):
 
 
 @nb.njit(cache=True)
-def anchored(a, d, t):
-    """Value at a of a line through (e, (-e)^+), e = a + d, that lies below g = E (t Z - .)^+ on [a, e].
-
-    Where the tangent of g at s passes e at excess >= 0 above the anchor, the anchored line of the same slope lies
-    below it; bisection takes s to the left as far as that goes.
-    """
-    end = max(-a - d, 0.0)
-    low, high = a, a + d
-    for _ in range(7):
-        s = 0.5 * (low + high)
-        if t * psi(-s / t) - 0.5 * math.erfc(s / t * 0.7071067811865476) * (a + d - s) >= end:
-            high = s
-        else:
-            low = s
-    return end + 0.5 * math.erfc(high / t * 0.7071067811865476) * d
+def tail(z):
+    """P(Z > z) for Z ~ N(0, 1)."""
+    return 0.5 * math.erfc(z * 0.7071067811865476)
 
 
 @nb.njit(cache=True)
-def cell_line(a, d, t):
-    """Values at a and a + d of a line between (-.)^+ and g = E (t Z - .)^+ on the cell; nan where there is none.
+def shrunk(t, d, reach):
+    """t' < t such that N(0, t'^2), split linearly to the lattice, has call prices below those of N(0, t^2).
 
-    The tangent of g at the middle; where it falls below (-.)^+ at one end, a line through that end.
+    For cells within `reach` standard deviations: t^2 - t'^2 >= d^2/4 t/t' exp(((reach + d/t') d/t')^2 / 8); nan where
+    d is too wide.
     """
-    low, high = max(-a, 0.0), max(-a - d, 0.0)
-    z = (a + 0.5 * d) / t
-    g, slope = t * psi(-z), -0.5 * math.erfc(z * 0.7071067811865476)        # g'(a) = -Phi(-a/t)
-    left, right = g - slope * 0.5 * d, g + slope * 0.5 * d
-    if left < low and right < high:
-        return (low, high) if a >= 0 or a + d <= 0 else (np.nan, np.nan)
-    if right < high:
-        left, right = anchored(a, d, t), high
-    elif left < low:                                   # the mirror image: g(-a) = g(a) + a
-        left, right = low, anchored(-a - d, d, t) - a - d
-    if left < low or right < high:
-        return (low, high) if a >= 0 or a + d <= 0 else (np.nan, np.nan)
-    return left, right
-
-
-@nb.njit(cache=True)
-def lower_law(t, d):
-    """(weights, calls) of a lattice law that N(0, t^2) dominates in convex order.
-
-    Fine lattice: hat weights of a variance t1^2 with t^2 - t1^2 >= d^2/4 e^{WIDTH d/t1} t/t1.  Otherwise call prices on
-    a convex polyline below those of N(0, t^2): a line in each cell, the smaller of two values at each node, and the
-    lower convex hull.
-    """
-    h = d / t
-    if h < FINE:
-        return hat_law(math.sqrt(t * t - 0.25 * d * d * math.exp(WIDTH * h * 1.02) * 1.01), d)
-    G = np.zeros(int(WIDTH / h) + 4)
-    before = np.inf
-    for l in range(G.size - 2):
-        left, right = cell_line(l * d, d, t)
-        G[l], before = min(before, left), right
-    hull(G)
-    return law(G, d), G
+    less = 0.25 * d * d
+    while less < 0.9 * t * t:
+        t1 = math.sqrt(t * t - less)
+        enough = 0.25 * d * d * t / t1 * math.exp(((reach + d / t1) * d / t1) ** 2 / 8)
+        if enough <= less:
+            return t1
+        less = enough * 1.0001
+    return np.nan
 
 
 @nb.njit(cache=True)
@@ -127,25 +94,3 @@ def guess_law(t, d):
     G = np.zeros(3)
     G[0] = 0.5 * t * t / d
     return law(G, d), G
-
-
-@nb.njit(cache=True)
-def hull(v):
-    """Replace v, symmetric about v[0] up to a slope of -1, by its lower convex hull (in place)."""
-    n = v.size
-    stack = np.empty(n, np.int64)
-    top = 0
-    stack[0] = 0
-    for i in range(1, n):
-        while top >= 1:
-            a, b = stack[top - 1], stack[top]
-            if (v[b] - v[a]) * (i - a) >= (v[i] - v[a]) * (b - a):
-                top -= 1
-            else:
-                break
-        top += 1
-        stack[top] = i
-    for s in range(top):
-        a, b = stack[s], stack[s + 1]
-        for i in range(a + 1, b):
-            v[i] = v[a] + (v[b] - v[a]) * (i - a) / (b - a)

@@ -1,12 +1,11 @@
-"""The certified backward sweep: numba kernels of the single-feature dynamic program.
+"""The backward sweep of the best value: numba kernels of the single-feature dynamic program.
 
 Scale noise_sd = 1, largest information per item 1.  State: net mean m and precision b.
 w(m, b) is the value before the magnitude is seen; every level stores D = w - K m^+ on a lattice
 m = i d (i an integer, d halving as b grows, so that lattices are nested), K = E[x]/(1 - gamma).
 
-Three kinds of sweep (chapter "The dynamic program" has the proofs): UPPER and LOWER bound the value, GUESS is
-closer than both.  They differ in the law of a step of the mean (lib.laws) and in what they do with a precision that
-falls between two levels: rounded up (free information), rounded down (less information), interpolated.
+The best value is no bound (lib.envelopes has those): a step of the mean has the law of lib.laws.guess_law, and a
+precision that falls between two levels is interpolated.
 """
 import math
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from lib.laws import WIDTH, guess_law, hat_law, lower_law
+from lib.laws import WIDTH, guess_law
 
 UPPER, LOWER, GUESS = 0, 1, 2
 COARSE = 0.125          # a lattice this much finer than the one it is seen from is thinned out
@@ -31,7 +30,9 @@ class Grid(NamedTuple):
     x: np.ndarray         # (n,) magnitudes of the sweep, and
     info: np.ndarray      # (n,) what each adds to the precision, ascending, and
     probs: np.ndarray     # (n,) their probabilities
-    read: np.ndarray      # (1,) spacing of the lattice that a look-up reads, in steps of the mean
+    read: np.ndarray      # spacing of the lattice that a look-up reads, in steps of the mean; where tails are cut, in sd
+    extra: np.ndarray     # upper: log((w + K E theta^-) / sqrt(b)); lower: slope of w in b; one for each of D, or none
+    curvature: np.ndarray     # (J,) lower: at most this much curvature in b goes with the slope
 
 
 @nb.njit(cache=True)
@@ -88,39 +89,7 @@ def rounding(b, levels):
 
 
 @nb.njit(cache=True)
-def merge(x, p, key, share, cells, spread):
-    """Fewer atoms, one set for each key and cell of x: at the two ends of the cell (a mean-preserving
-    spread, for U) or at the mean (for L and V); `share` is averaged.  Returns x, p, key, share."""
-    low = key.min()
-    width = x.max() / cells * (1 + 1e-12)
-    slot = np.empty(x.size, np.int64)
-    for i in range(x.size):
-        slot[i] = (key[i] - low) * cells + int(x[i] / width)
-    size = (key.max() - low + 1) * cells
-    P, PX, PS = np.zeros(size), np.zeros(size), np.zeros(size)
-    lo, hi = np.full(size, np.inf), np.full(size, -np.inf)
-    for i in range(x.size):
-        c = slot[i]
-        P[c] += p[i]
-        PX[c] += p[i] * x[i]
-        PS[c] += p[i] * share[i]
-        lo[c], hi[c] = min(lo[c], x[i]), max(hi[c], x[i])
-    out = np.empty((4, 2 * np.count_nonzero(P)))
-    n = 0
-    for c in np.nonzero(P)[0]:
-        mean, k, sh = PX[c] / P[c], low + c // cells, PS[c] / P[c]
-        if spread and hi[c] > lo[c]:
-            out[:, n] = np.array([lo[c], P[c] * (hi[c] - mean) / (hi[c] - lo[c]), k, sh])
-            out[:, n + 1] = np.array([hi[c], P[c] * (mean - lo[c]) / (hi[c] - lo[c]), k, sh])
-            n += 2
-        else:
-            out[:, n] = np.array([mean, P[c], k, sh])
-            n += 1
-    return out[0, :n].copy(), out[1, :n].copy(), out[2, :n].astype(np.int64), out[3, :n].copy()
-
-
-@nb.njit(cache=True)
-def expectations(kind, j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D):
+def expectations(j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D):
     """(wanted.size, hi - lo + 1): E w(m + X, level) for the lattice points lo..hi of level j and each wanted level."""
     out = np.empty((wanted.size, hi - lo + 1))
     last = levels.size - 1
@@ -131,7 +100,7 @@ def expectations(kind, j, lo, hi, wanted, reach, K, levels, spacing, first, ptr,
         while 2 * stride * d <= COARSE * spacing[j] * min(1.0, t * math.sqrt(levels[j])):
             stride *= 2                                # a long step: every stride-th node is enough
         d *= stride
-        weights, calls = hat_law(t, d) if kind == UPPER else lower_law(t, d) if kind == LOWER else guess_law(t, d)
+        weights, calls = guess_law(t, d)
         ratio = int(round(spacing[j] / d))
         skip = -first[0, u] % stride
         expect(out[g], lo, weights, calls, K, D[ptr[u] + skip:ptr[u] + first[1, u]:stride],
@@ -140,7 +109,7 @@ def expectations(kind, j, lo, hi, wanted, reach, K, levels, spacing, first, ptr,
 
 
 @nb.njit(cache=True)
-def level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D):
+def level_values(j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D):
     """w on the lattice points lo..hi of level j, from the levels above it.
 
     atoms = (x, p, key, share): the forward value is x m + gamma (share E w(., key) + (1 - share) E w(., key - 1)),
@@ -148,7 +117,7 @@ def level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing,
     """
     x, p, key, share = atoms
     wanted = np.unique(np.concatenate((key[key > j], key[(share < 1) & (key > j + 1)] - 1)))
-    phi = expectations(kind, j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D)
+    phi = expectations(j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D)
     upper, lower = np.searchsorted(wanted, key), np.searchsorted(wanted, key - 1)
     A, B, w = np.empty(x.size), np.empty(x.size), np.zeros(hi - lo + 1)
     guess = 0.0
@@ -171,18 +140,16 @@ def level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing,
 
 
 @nb.njit(cache=True)
-def level_atoms(kind, b, x, q, p, levels, cells):
-    """The atoms at precision b, (x, p, key, share): information rounded up (U), down (L), or interpolated (V)."""
+def level_atoms(b, x, q, p, levels):
+    """The atoms at precision b, (x, p, key, share): information interpolated between levels."""
     n, last = x.size, levels.size - 1
     key, share = np.empty(n, np.int64), np.ones(n)
     for i in range(n):
         down, up = rounding(b + q[i], levels)
-        key[i] = up if kind == UPPER else down if kind == LOWER else min(up, last)
-        if kind == GUESS and down < up <= last:
+        key[i] = min(up, last)
+        if down < up <= last:
             share[i] = (b + q[i] - levels[down]) / (levels[up] - levels[down])
-    if n <= cells:
-        return x, p, key, share
-    return merge(x, p, key, share, cells, kind == UPPER)
+    return x, p, key, share
 
 
 @nb.njit(cache=True)
@@ -193,7 +160,7 @@ def learnable_sd(b, gamma):
 
 
 @nb.njit(cache=True, nogil=True)
-def sweep(kind, x, q, p, gamma, levels, spacing, start, cells):
+def sweep(x, q, p, gamma, levels, spacing, start):
     """One backward sweep over `levels` (ascending), from D = `start` on the last one's lattice -n..n.
 
     Returns (first, ptr, D): level j holds the lattice indices first[0, j] .. first[0, j] + first[1, j] - 1, and
@@ -209,11 +176,11 @@ def sweep(kind, x, q, p, gamma, levels, spacing, start, cells):
     for j in range(J - 1, -1, -1):
         per_sd = learnable_sd(levels[j], gamma) / spacing[j]
         hi, lo = int(WIDTH * per_sd), int(max(z_low * 1.1 - 0.05, -WIDTH) * per_sd) - 4
-        atoms = level_atoms(kind, levels[j], x, q, p, levels, cells)
-        w = level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
+        atoms = level_atoms(levels[j], x, q, p, levels)
+        w = level_values(j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
         while w[0] > 0 and lo > -WIDTH * per_sd:
             lo = 2 * lo
-            w = level_values(kind, j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
+            w = level_values(j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
         while lo < -1 and w[w.size - hi + lo] <= 0:
             lo += 1
         n = hi - lo + 1

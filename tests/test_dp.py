@@ -32,7 +32,7 @@ def test_gittins_indices_to_four_digits(gamma):
         assert dp.indifference_cost(table, 0.0, 1 / n) == pytest.approx(index, abs=5e-5)
 
 
-@pytest.mark.parametrize("gamma, tol, within", ((.7, 1e-5, 1e-4), (.95, 1e-5, 1e-4), (.999, 1e-3, 1e-3)))
+@pytest.mark.parametrize("gamma, tol, within", ((.7, 1e-5, 1e-4), (.95, 1e-5, 1e-4), (.999, 1e-4, 1e-3)))
 def test_gittins_indices_bracketed_by_the_certificate_for_other_discounts(gamma, tol, within):
     """Just below the index the certified lower value is positive, just above it the upper value is rounding alone."""
     table = dp.solve([1], [1], gamma, 1, 1, tol=tol, between=False)
@@ -128,7 +128,7 @@ def test_shape_convex_monotone_in_variance_and_scale_invariant(drawn):
     assert (less.lower <= bracket.upper).all()                             # nondecreasing in the variance
     s = 7.3
     scaled = dp.value(dp.solve(x, probs, gamma, s * noise_sd, s * s * var_max, tol=.1), s * net, s * s * var_max)
-    assert np.allclose(scaled.upper, s * bracket.upper, rtol=1e-9, atol=1e-9 * s)
+    assert np.allclose(scaled.upper, s * bracket.upper, rtol=1e-5, atol=1e-6 * s)
 
 
 def test_many_magnitudes_are_merged_validly():
@@ -276,12 +276,12 @@ def test_tables_are_kept_on_disk_and_damage_is_ignored(tmp_path, monkeypatch):
     grids.MEMORY.clear()
     first = dp.solve([1], [1], .5, 1, 1, tol=.1)
     files = sorted(tmp_path.glob("*.npz"))
-    assert len(files) == 3 and not list(tmp_path.glob("*.part"))
+    assert len(files) == 2 and not list(tmp_path.glob("*.part"))
     files[0].write_bytes(files[0].read_bytes()[:100])
     files[1].write_bytes(b"not a table")
     grids.MEMORY.clear()
     again = dp.solve([1], [1], .5, 1, 1, tol=.1)
-    assert all((a == b).all() for name in ("upper", "lower", "guess")
+    assert all((a == b).all() for name in ("upper", "lower")
                for a, b in zip(getattr(first, name), getattr(again, name)))
     grids.MEMORY.clear()
 
@@ -289,6 +289,42 @@ def test_tables_are_kept_on_disk_and_damage_is_ignored(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_rounding_errors_fit_into_the_slack():
     """A whole upper sweep by exactly rounded sums, in plain loops: it uses less than a hundredth of the slack."""
-    table = dp.solve([1], [1], .5, 1, 1, tol=3e-2, between=False)
-    ours = table.upper.D[table.upper.ptr[0] + np.arange(table.upper.first[1, 0])]
-    assert np.abs(naive.upper_sweep(table.upper, .5) - ours).max() < dp.SLACK / 100 * table.slope
+    one = np.ones(1)
+    grid = grids.solve_bound(sweep.UPPER, one, one, one, .5, 1.0, grids.Fineness(0.0, .09, .2, 8.25, 1, .1, 0.0))
+    ours = grid.D[grid.ptr[0] + np.arange(grid.first[1, 0])]
+    assert np.abs(naive.upper_sweep(grid, .5) - ours).max() < dp.SLACK / 100 * 2
+
+
+EXACT = [(.9, .1, .5), (.9, 1.0, 1.0), (.5, .3, .2), (.97, 3.0, .7)]     # gamma, noise variance, P(x = 1)
+
+
+@pytest.mark.parametrize("gamma, noise_var, p", EXACT)
+@pytest.mark.parametrize("tol", (.3, .03, .003))
+def test_interpolated_precisions_bracket_what_exact_ones_give(gamma, noise_var, p, tol):
+    """x in {0, 1}: the lattice b0 + j needs no interpolation; the graded levels must bracket its answer at any variance."""
+    law = dict(x=[0, 1], probs=[1 - p, p], gamma=gamma, noise_sd=noise_var**.5)
+    graded = dp.solve(**law, var_max=1, tol=tol)
+    for var in (1.0, .8, .31, .1):
+        net = np.linspace(-2, 2, 21) * var**.5
+        exact = dp.value(dp.solve(**law, var_max=var, tol=1e-5, between=False), net, var)
+        bracket = dp.value(graded, net, var)
+        assert (bracket.lower <= exact.upper).all() and (exact.lower <= bracket.upper).all()
+        assert (exact.upper - exact.lower).max() < 3e-5 * (exact.value[10] + 1e-3)
+
+
+def test_several_informations_close_in_from_both_sides():
+    """Nested tolerances: each bracket holds the finer ones, and the width falls at least as fast as the tolerance."""
+    x, probs = [.2, .5, .9], [.3, .3, .4]
+    net = np.linspace(-2, 2, 41)
+    brackets = [dp.value(dp.solve(x, probs, .9, 1, 1, tol=tol, between=False), net, 1.0) for tol in (.1, .01, .001, 1e-4)]
+    finest = brackets[-1]
+    for tol, bracket in zip((.1, .01, .001), brackets):
+        assert (bracket.lower <= finest.lower + 1e-7).all() and (finest.upper <= bracket.upper + 1e-7).all()
+        assert bracket.upper[20] - bracket.lower[20] < 1.5 * tol * finest.value[20]
+
+
+def test_thirty_two_magnitudes_to_a_tenth_of_a_percent():
+    rng = np.random.default_rng(32)
+    x, probs = np.sort(rng.uniform(.05, 1, 32)), rng.dirichlet(np.full(32, 5.0))
+    bracket = dp.value(dp.solve(x, probs, .9, 1, 1, tol=1e-3, between=False), 0.0, 1.0)
+    assert 0 < bracket.upper - bracket.lower < 1e-3 * bracket.lower

@@ -15,7 +15,7 @@ def tiny(monkeypatch):
     monkeypatch.delenv("BOOK_TABLES", raising=False)
     monkeypatch.setattr(grids, "MEMORY", type(grids.MEMORY)())
     monkeypatch.setattr(grids, "REMEMBER", 50 * 320)
-    monkeypatch.setattr(grids, "solve_side", lambda *_: sweep.Grid(*[np.zeros(40)] * len(sweep.Grid._fields)))
+    monkeypatch.setattr(grids, "solve_bound", lambda *_: sweep.Grid(*[np.zeros(40)] * len(sweep.Grid._fields)))
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

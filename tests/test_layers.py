@@ -8,7 +8,8 @@ LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
     "kernels foresight charges lattice sweep documents own statistics chunks instances verdicts",
-    "lookup grids lanes posterior priors yelp arxiv citeulike",
+    "envelopes lanes posterior priors yelp arxiv citeulike",
+    "lookup grids",
     "dp datasets predict",
     "policies relaxations optimum losses sources cautions",
     "lookahead",
