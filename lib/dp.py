@@ -203,15 +203,17 @@ def smoothed_value(table, net_mean, sd, var):
     m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
     s, ends = 1 / math.sqrt(b), []
     for kind, grid in ((sweep.LOWER, table.lower), (sweep.UPPER, table.upper)):
-        first, d = grid.first[0, 0], grid.spacing[0] * math.sqrt(grid.levels[0] / b)
-        while d > 0.3 * t:
-            first, d = 2 * first, d / 2
-        if grid.levels[0] == b and d == grid.spacing[0]:
+        reach, first, d = grid.read[1], int(grid.first[0, 0]), grid.spacing[0] * math.sqrt(grid.levels[0] / b)
+        edge = -first * d
+        if grid.levels[0] == b and d <= 0.3 * t:
             D = grid.D[:grid.first[1, 0]]
-        else:
-            nodes = np.arange(first, -first + 1) * d
+        else:                                          # a lattice of its own, where the mean may fall
+            while d > 0.3 * t:
+                d /= 2
+            first = math.ceil(max(-edge, m - reach * t - 2 * d) / d)
+            nodes = np.arange(first, math.floor(min(edge, m + reach * t + 2 * d) / d) + 1) * d
             D = np.maximum(read(table, kind, nodes, np.full(nodes.size, b)) - table.slope * np.maximum(nodes, 0), 0)
-        ends.append(lookup.smoothed(kind, D, first, d, table.slope, max(table.gamma, TINY), m, t, b, grid.read[1]))
+        ends.append(lookup.smoothed(kind, D, first, d, edge, table.slope, max(table.gamma, TINY), m, t, b, reach))
     pad = SLACK * table.slope * (abs(m) + s + t)
     low, high = ends[0] - pad, ends[1] + pad
     return Bracket(*(table.noise_sd * w for w in (low, (low + high) / 2, high)))

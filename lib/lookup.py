@@ -41,13 +41,12 @@ def call(m, t):
 
 
 @nb.njit(cache=True)
-def smoothed(kind, D, first, d, K, gamma, m, t, b, reach):
-    """Bound on E w(m + t Z, b) from D = w - K m^+ at nodes of spacing d.
+def smoothed(kind, D, first, d, edge, K, gamma, m, t, b, reach):
+    """Bound on E w(m + t Z, b) from D = w - K m^+ at the nodes first d, ... of a lattice that ends at -edge and edge.
 
     A lower bound needs a lattice fine enough for t, and is nan otherwise.
     """
     if kind == UPPER:
-        edge = min(-first, first + D.size - 1) * d
         cut = outside(edge, b, gamma, K) + 2 * tail(reach) * outside(0.0, b, gamma, K)
         return K * call(m, t) + cut + chords(D, first, d, m, t, reach)
     less = shrunk(t, d, reach)
@@ -73,7 +72,7 @@ def bound(kind, grid, K, gamma, idle, b, ms, out):
         else:
             D, slope, curvature, d = ahead_lower(grid, b_next, 0, grid.read[0] * t)
         for i in range(ms.size):
-            ahead = smoothed(kind, D, -(D.size // 2), d, K, gamma, ms[i], t, b_next, reach)
+            ahead = smoothed(kind, D, -(D.size // 2), d, D.size // 2 * d, K, gamma, ms[i], t, b_next, reach)
             if np.isnan(ahead):
                 A[i, a], B[i, a] = x[a] * ms[i], gamma
             else:

@@ -328,3 +328,16 @@ def test_thirty_two_magnitudes_to_a_tenth_of_a_percent():
     x, probs = np.sort(rng.uniform(.05, 1, 32)), rng.dirichlet(np.full(32, 5.0))
     bracket = dp.value(dp.solve(x, probs, .9, 1, 1, tol=1e-3, between=False), 0.0, 1.0)
     assert 0 < bracket.upper - bracket.lower < 1e-3 * bracket.lower
+
+
+@pytest.mark.parametrize("sd", (1e-9, 1e-4, .03, .5))
+def test_smoothing_over_a_mean_that_is_almost_known(sd):
+    """However short the move of the mean is, a few hundred nodes do: the answer is that of quadrature."""
+    table = dp.solve([.4, 1], [.5, .5], .9, 1, 1, tol=1e-2, between=False)
+    for net in (-.3, .4, 3.0):
+        z, weight = np.polynomial.hermite_e.hermegauss(60)
+        inner = dp.value(table, net + sd * z, 1.0)
+        bracket = dp.smoothed_value(table, net, sd, 1.0)
+        lower, upper = weight @ inner.lower / weight.sum(), weight @ inner.upper / weight.sum()
+        assert bracket.lower <= upper and lower <= bracket.upper
+        assert bracket.upper - bracket.lower < 2 * (upper - lower) + 1e-3
