@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib import laws, lookup, sweep
+from lib import lookup, sweep
 from lib.grids import Accuracy, Fineness, stored_side
-from lib.laws import WIDTH
+from lib.laws import WIDTH, psi
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
 SLACK = 1e-10           # relative widening of every bracket, for rounding errors (chapter "The dynamic program")
@@ -107,8 +107,9 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     if not certify:
         stored_side(sweep.GUESS, *table.best)
         return table
-    sides = (stored_side(kind, *table.best[:-1], fineness(kind, q, gamma, tol, between)) for kind in (sweep.UPPER, sweep.LOWER))
-    return table._replace(**dict(zip(("upper", "lower"), sides)))
+    upper, lower = (stored_side(kind, *table.best[:-1], fineness(kind, q, gamma, tol, between))
+                    for kind in (sweep.UPPER, sweep.LOWER))
+    return table._replace(upper=upper, lower=lower)
 
 
 def accuracy(q, tol, between):
@@ -123,14 +124,15 @@ def accuracy(q, tol, between):
 def fineness(kind, q, gamma, tol, between):
     """`grids.Fineness` that gives a relative width of about tol at var_max."""
     reach, root = 1.0, math.sqrt(tol) * min(max(10 * (1 - gamma), 0.02), 5) ** 0.2
-    while laws.psi(-reach) > tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma)):
+    while psi(-reach) > tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma)):
         reach += 0.05
-    reach, read = min(reach, laws.WIDTH), min(1.4 * math.sqrt(tol), 0.1)
+    reach, read = min(reach, WIDTH), min(1.4 * math.sqrt(tol), 0.1)
     if q.min() == q.max() and not between:
         return Fineness(0.0, 3 * tol, math.sqrt(1.5 * tol), reach, 1, read, 0.0)
     unit, eta = (0.45, 1.2) if kind == sweep.UPPER else (0.48, 1.15)
     return Fineness(min(unit * root, 0.2), tol, min(eta * root, 0.3), reach, max(32, int(2 / tol)), read,
                     min(150, 5 / tol) if between else 0.0)
+
 
 def table_units(table, net_mean, var):
     """net_mean and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""

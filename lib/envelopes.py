@@ -13,25 +13,15 @@ import numba as nb
 import numpy as np
 
 from lib.laws import hat_law, psi, shrunk, tail
-from lib.sweep import UPPER, Grid, learnable_sd
+from lib.sweep import UPPER, Grid, learnable_sd, rounding, thinned
 
 PHI0 = 0.3989422804014327
 AGAIN = 40              # times, at most, that a level is bounded with its own last bound
-HERE = 1e-14            # precisions that differ by less, relatively, are one
-
-
-@nb.njit(cache=True)
-def neighbours(b, levels):
-    """(l, u): levels[l] <= b <= levels[u], equal where b is a level; u may be levels.size."""
-    u = np.searchsorted(levels, b * (1 - HERE))
-    if u < levels.size and levels[u] <= b * (1 + HERE):
-        return u, u
-    return u - 1, u
 
 
 @nb.njit(cache=True)
 def nodes(grid, level, values, stride):
-    """(values at every stride-th node of a level, the middle one at 0)."""
+    """`values` at every stride-th node of a level, m = 0 in the middle."""
     n = -grid.first[0, level]
     start = grid.ptr[level] + n % stride
     return values[start:grid.ptr[level] + 2 * n + 1:stride].copy()
@@ -44,7 +34,7 @@ def ahead_upper(grid, K, b, known, coarse):
     Where it is not bounded at b itself, level says at which level (more information is worth more).
     """
     levels, last = grid.levels, grid.levels.size - 1
-    l, u = neighbours(b, levels)
+    l, u = rounding(b, levels)
     if u > last or l == u or l < known:
         u = min(u, last)
         stride = thinned(grid.spacing[u], coarse)
@@ -71,7 +61,7 @@ def ahead_lower(grid, b, known, coarse):
     With beta the distance from b, w - K m^+ >= D + slope beta - curvature beta^2 within the reach of the level used.
     """
     levels, last = grid.levels, grid.levels.size - 1
-    l, u = neighbours(b, levels)
+    l, u = rounding(b, levels)
     if u > last:
         return np.zeros(3), np.zeros(3), 0.0, grid.spacing[last]
     rough = grid.extra.size == 0                        # no slopes were kept: the level above is worth less
@@ -89,15 +79,6 @@ def ahead_lower(grid, b, known, coarse):
             if D[i] <= 0:
                 D[i] = slope[i] = 0.0
     return D, slope, curvature, d
-
-
-@nb.njit(cache=True)
-def thinned(d, coarse):
-    """The largest power of two that keeps the spacing d at most `coarse`."""
-    stride = 1
-    while 2 * stride * d <= coarse:
-        stride *= 2
-    return stride
 
 
 @nb.njit(cache=True)
@@ -242,7 +223,7 @@ def sweep(kind, x, q, p, group, gamma, levels, spacing, half, start, below, read
                     known = j
                     before = grid.D[ptr[j]:ptr[j] + first[1, j]].copy()
                 for g in range(q.size):
-                    if again and neighbours(b + q[g], levels)[0] > j:
+                    if again and rounding(b + q[g], levels)[0] > j:
                         continue
                     if kind == UPPER:
                         step_upper(ahead[g], grid, K, gamma, lo, d, b, q[g], known, hindsight)
@@ -251,7 +232,7 @@ def sweep(kind, x, q, p, group, gamma, levels, spacing, half, start, below, read
                                                    below[j], 0.5 * (b + levels[j + 1]))
                         stay[g] = not ok
                 done = level_values(kind, grid, j, lo, x, p, group, gamma, idle, K, ahead, change, stay, curved, A, B)
-                if not done and lo > -half[j] or neighbours(b + q[0], levels)[0] > j:
+                if not done and lo > -half[j] or rounding(b + q[0], levels)[0] > j:
                     break
                 if again:
                     now = (before - grid.D[ptr[j]:ptr[j] + first[1, j]]).max()

@@ -98,28 +98,37 @@ def precisions(b0, q, p, gamma, unit, end, least=0.0):
     return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
 
 
-def lattices(levels, q, p, gamma, accuracy):
+def nested(target):
+    """The widest spacings up to `target` that start with its first and halve now and then."""
+    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
+
+
+def lattices(levels, q, p, gamma, eta, kappa, far):
     """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean.
 
     Where only the first level has to be sharp, eta is solved for: an error at level j is made with the discounted
     probability of getting there, so the lattice may widen.
     """
     step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
-    share = accuracy.eta
-    if not accuracy.far:
+    share = eta
+    if not far:
         ahead = max(gamma * p.sum() / (1 - gamma * (1 - p.sum())), 1e-3)    # discount to the next item that teaches
         weight = np.maximum(ahead ** ((levels - levels[0]) * p.sum() / np.sum(p * q)), 1e-60)
         moved = np.sqrt(1 / levels[0] - 1 / levels[1:])
         error = np.sum(weight[1:] ** 0.5 / levels[1:] / moved) / 8      # of a lattice of spacing sd weight^-1/4
-        share = min(accuracy.eta * math.sqrt((1 - ahead) * np.sum(weight[1:] * moved) / error), 1.0) * weight ** -0.25
-    target = np.minimum(share / np.sqrt(levels), step / accuracy.kappa)
-    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
+        share = min(eta * math.sqrt((1 - ahead) * np.sum(weight[1:] * moved) / error), 1.0) * weight ** -0.25
+    return nested(np.minimum(share / np.sqrt(levels), step / kappa))
 
 
 def learnable(b, q, p, gamma):
     """Share of the standard deviation of theta that the horizon lets anyone learn from precision b on, in (0, 1]."""
     ahead = np.sum(p * q) / p.sum() * max(1.0, p.sum() / -math.log(gamma))
     return np.sqrt(ahead / (b + ahead))
+
+
+def discounted(b, sharp, q, p, gamma):
+    """-log of the discount of what is reached at precision b, counted from precision `sharp` on."""
+    return -math.log(gamma) * p.sum() / np.sum(p * q) * np.maximum(b - sharp, 0.0)
 
 
 def ladder(b0, q, p, gamma, fineness):
@@ -132,12 +141,11 @@ def ladder(b0, q, p, gamma, fineness):
         return precisions(b0, q, p, gamma, 0.0, fineness.end * min(1, (1 / (1 - gamma) / b0) ** 0.5))
     least = b0 + fineness.far + 3 / (1 - gamma) if fineness.far else 0.0
     last = last_precision(b0, q, p, gamma, fineness.end, least)
-    levels = [b0, b0 + q.min()]
-    per_step = -math.log(gamma) * p.sum() / np.sum(p * q)
+    levels, sharp = [b0, b0 + q.min()], b0 + fineness.far
     while levels[-1] < last:
         b = levels[-1]
-        later = per_step * max(b - b0 - fineness.far, 0.0) / 3
-        unit = fineness.unit * b * learnable(min(b, b0 + fineness.far), q, p, gamma)
+        later = discounted(b, sharp, q, p, gamma) / 3
+        unit = fineness.unit * b * learnable(min(b, sharp), q, p, gamma)
         levels.append(b + min(unit * math.exp(min(later, 3.0)), max(q.max(), unit)))
     return np.array(levels)
 
@@ -145,11 +153,10 @@ def ladder(b0, q, p, gamma, fineness):
 def bound_lattices(levels, q, p, gamma, fineness):
     """Lattice spacing of each level of a bound: eta learnable standard deviations."""
     if not fineness.unit:
-        return lattices(levels, q, p, gamma, Accuracy(*fineness)._replace(kappa=2.0))
-    per_step = -math.log(gamma) * p.sum() / np.sum(p * q)
-    wider = np.exp(np.minimum(per_step * np.maximum(levels - levels[0] - fineness.far, 0) / 4, 2.0))
-    target = fineness.eta * wider * learnable(np.minimum(levels, levels[0] + fineness.far), q, p, gamma) / np.sqrt(levels)
-    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
+        return lattices(levels, q, p, gamma, fineness.eta, 2.0, fineness.far)
+    wider = np.exp(np.minimum(discounted(levels, levels[0] + fineness.far, q, p, gamma) / 4, 2.0))
+    share = learnable(np.minimum(levels, levels[0] + fineness.far), q, p, gamma)
+    return nested(fineness.eta * wider * share / np.sqrt(levels))
 
 
 def psi(z):
@@ -187,7 +194,7 @@ def solve_best(x, q, p, gamma, b0, accuracy):
     far = b0 + accuracy.far + 3 / (1 - gamma)
     end = accuracy.end * (1 if accuracy.far else min(1, (1 / (1 - gamma) / b0) ** 0.5))     # little can be learned
     levels = precisions(b0, q, p, gamma, accuracy.unit, end, far if accuracy.far else 0.0)
-    spacing = lattices(levels, q, p, gamma, accuracy)
+    spacing = lattices(levels, q, p, gamma, accuracy.eta, accuracy.kappa, accuracy.far)
     n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
     start = 0.5 * full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), gamma)
     first, ptr, D = sweep.sweep(x, q, p, gamma, levels, spacing, start)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lib.envelopes import ahead_lower, ahead_upper, outside
 from lib.laws import FINE, WIDTH, psi, shrunk, tail
-from lib.sweep import UPPER, level_atoms, rounding, solve_point
+from lib.sweep import UPPER, level_atoms, rounding, solve_point, thinned
 
 
 @nb.njit(cache=True)
@@ -108,12 +108,9 @@ def bounds(kind, grid, gamma, m, b):
 @nb.njit(cache=True)
 def step_value(grid, u, m, t, K):
     """E w(m + X, level u), the best value, X of variance t^2 on the lattice of level u."""
-    d, stride = grid.spacing[u], 1
-    while 2 * stride * d <= grid.read[0] * t:      # finer than needed: it is thinned out
-        stride *= 2
+    stride = thinned(grid.spacing[u], grid.read[0] * t)
     first, n = grid.first[0, u], grid.first[1, u]
-    skip = -first % stride
-    d *= stride
+    skip, d = -first % stride, stride * grid.spacing[u]
     lo, hi = int(math.floor((m - WIDTH * t) / d)) - 1, int(math.ceil((m + WIDTH * t) / d)) + 1
     if t >= d:
         t = math.sqrt(t * t - d * d / 6)

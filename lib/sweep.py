@@ -89,6 +89,15 @@ def rounding(b, levels):
 
 
 @nb.njit(cache=True)
+def thinned(d, coarse):
+    """The largest power of two that keeps the spacing d at most `coarse`, at least 1."""
+    stride = 1
+    while 2 * stride * d <= coarse:
+        stride *= 2
+    return stride
+
+
+@nb.njit(cache=True)
 def expectations(j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D):
     """(wanted.size, hi - lo + 1): E w(m + X, level) for the lattice points lo..hi of level j and each wanted level."""
     out = np.empty((wanted.size, hi - lo + 1))
@@ -96,10 +105,9 @@ def expectations(j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D):
     for g in range(wanted.size):
         u = min(wanted[g], last)
         b_next = levels[j] + reach if wanted[g] > last else levels[u]
-        t, d, stride = math.sqrt(1 / levels[j] - 1 / b_next), spacing[u], 1
-        while 2 * stride * d <= COARSE * spacing[j] * min(1.0, t * math.sqrt(levels[j])):
-            stride *= 2                                # a long step: every stride-th node is enough
-        d *= stride
+        t = math.sqrt(1 / levels[j] - 1 / b_next)
+        stride = thinned(spacing[u], COARSE * spacing[j] * min(1.0, t * math.sqrt(levels[j])))
+        d = stride * spacing[u]                        # a long step: every stride-th node is enough
         weights, calls = guess_law(t, d)
         ratio = int(round(spacing[j] / d))
         skip = -first[0, u] % stride
