@@ -13,10 +13,10 @@ import numba as nb
 import numpy as np
 
 from lib.laws import hat_law, psi, shrunk, tail
-from lib.sweep import UPPER, Grid, learnable_sd, rounding, thinned
+from lib.sweep import LOWER, UPPER, Grid, learnable_sd, rounding, solve_point, thinned
 
 PHI0 = 0.3989422804014327
-AGAIN = 40              # times, at most, that a level is bounded with its own last bound
+AGAIN = 39              # times, at most, that a level is bounded with its own last bound
 
 
 @nb.njit(cache=True)
@@ -167,13 +167,11 @@ def step_lower(out, change, grid, K, gamma, first, d, b, info, known, below, abo
     for l in range(bell.size):
         bell[l] = 0.5 * PHI0 / t * math.exp(-0.5 * (l * d_next / t) ** 2)
     n = D.size // 2
-    kinks, turn = np.empty(D.size), 0.0
+    kinks = np.empty(D.size)
     for i in range(D.size):
         kinks[i] = ((D[i - 1] if i > 0 else 0.0) - 2 * D[i] + (D[i + 1] if i < 2 * n else 0.0)) / d_next
     kinks[n] += K
-    for i in range(D.size):
-        turn += abs(kinks[i])
-    turn += (D[0] + D[2 * n]) / d_next
+    turn = np.abs(kinks).sum() + (D[0] + D[2 * n]) / d_next
     moved = np.zeros(out.size)
     slide(moved, first, ratio, bell, kinks)
     rate = 1 / (b + info) ** 2 - 1 / b**2              # of t^2 in b
@@ -192,7 +190,7 @@ def sweep(kind, x, q, p, group, gamma, levels, spacing, half, start, below, read
     Level j has the nodes -half[j]..half[j]; `start` (2 half[-1] + 1,) are the last level's D; level j is asked about
     precisions from below[j] on.  Returns a Grid.
     """
-    J, idle, K = levels.size - 1, 1 - p.sum(), np.sum(x * p) / (1 - gamma)
+    J, K = levels.size - 1, np.sum(x * p) / (1 - gamma)
     first, ptr = np.empty((2, J + 1), np.int64), np.zeros(J + 1, np.int64)
     first[0], first[1] = -half, 2 * half + 1
     for j in range(J):
@@ -203,55 +201,54 @@ def sweep(kind, x, q, p, group, gamma, levels, spacing, half, start, below, read
     grid.D[ptr[J]:] = start
     if kind == UPPER:
         logarithms(grid, K, J)
-    A, B, stay = np.empty(x.size), np.zeros(x.size), np.zeros(q.size, np.bool_)
-    curved = np.zeros(q.size)
     z_low = -read[1]
     for j in range(J - 1, -1, -1):
-        b, d = levels[j], spacing[j]
-        lo = max(int(1.2 * z_low / math.sqrt(b) / d) - 4, -half[j])
-        done = False
-        while not done:
-            n = half[j] - lo + 1
-            ahead, change = np.empty((q.size, n)), np.empty((q.size, n))
-            known, hindsight = j + 1, np.empty(n)
-            for i in range(n):
-                hindsight[i] = K / math.sqrt(b) * psi((lo + i) * d * math.sqrt(b))
-            fall = 0.0
-            for again in range(AGAIN if kind == UPPER else 1):
-                if again:                              # informations that end below level j + 1, by this level's last
-                    logarithms(grid, K, j)
-                    known = j
-                    before = grid.D[ptr[j]:ptr[j] + first[1, j]].copy()
-                for g in range(q.size):
-                    if again and rounding(b + q[g], levels)[0] > j:
-                        continue
-                    if kind == UPPER:
-                        step_upper(ahead[g], grid, K, gamma, lo, d, b, q[g], known, hindsight)
-                    else:
-                        ok, curved[g] = step_lower(ahead[g], change[g], grid, K, gamma, lo, d, b, q[g], known,
-                                                   below[j], 0.5 * (b + levels[j + 1]))
-                        stay[g] = not ok
-                done = level_values(kind, grid, j, lo, x, p, group, gamma, idle, K, ahead, change, stay, curved, A, B)
-                if not done and lo > -half[j] or rounding(b + q[0], levels)[0] > j:
-                    break
-                if again:
-                    now = (before - grid.D[ptr[j]:ptr[j] + first[1, j]]).max()
-                    fall = max(fall, now)
-                    if now <= 0.25 * fall:
-                        break
-            if lo == -half[j]:
-                done = True
-            elif not done:
-                lo = max(2 * lo, -half[j])
+        sd_step = spacing[j] * math.sqrt(levels[j])
+        lo = max(int(1.2 * z_low / sd_step) - 4, -half[j])
+        while not solve_level(kind, grid, j, lo, q, group, gamma, K, below[j]) and lo > -half[j]:
+            lo = max(2 * lo, -half[j])
         if kind == UPPER:
             logarithms(grid, K, j)
-        lowest = half[j]
-        for i in range(first[1, j]):
-            if grid.D[ptr[j] + i] > 0:
-                lowest = i - half[j]
-                break
-        z_low = min(lowest * d * math.sqrt(b), -0.05)
+        worth = np.nonzero(grid.D[ptr[j]:ptr[j] + first[1, j]] > 0)[0]
+        lowest = worth[0] - half[j] if worth.size else half[j]
+        z_low = min(lowest * sd_step, -0.05)
     return grid
+
+
+@nb.njit(cache=True)
+def solve_level(kind, grid, j, lo, q, group, gamma, K, below):
+    """Fill the nodes lo.. of level j from the levels above it; False if the lowest is still worth forwarding at.
+
+    An upper bound is repeated while that pays where an information ends below level j + 1: it then takes level j's own last
+    bound for what lies in between.
+    """
+    b, d, n = grid.levels[j], grid.spacing[j], -grid.first[0, j] - lo + 1
+    ahead, change, hindsight = np.empty((q.size, n)), np.empty((q.size, n)), np.empty(n)
+    stay, curved = np.zeros(q.size, np.bool_), np.zeros(q.size)
+    if kind == LOWER:
+        for g in range(q.size):
+            ok, curved[g] = step_lower(ahead[g], change[g], grid, K, gamma, lo, d, b, q[g], j + 1,
+                                       below, 0.5 * (b + grid.levels[j + 1]))
+            stay[g] = not ok
+        return level_values(kind, grid, j, lo, group, gamma, K, ahead, change, stay, curved)
+    for i in range(n):
+        hindsight[i] = K / math.sqrt(b) * psi((lo + i) * d * math.sqrt(b))
+    for g in range(q.size):
+        step_upper(ahead[g], grid, K, gamma, lo, d, b, q[g], j + 1, hindsight)
+    ended = level_values(kind, grid, j, lo, group, gamma, K, ahead, change, stay, curved)
+    fall, own = 0.0, grid.D[grid.ptr[j]:grid.ptr[j] + grid.first[1, j]]
+    short = np.array([rounding(b + info, grid.levels)[0] <= j for info in q])
+    for _ in range(AGAIN if (ended or n == own.size) and short.any() else 0):
+        logarithms(grid, K, j)
+        before = own.copy()
+        for g in np.nonzero(short)[0]:
+            step_upper(ahead[g], grid, K, gamma, lo, d, b, q[g], j, hindsight)
+        ended = level_values(kind, grid, j, lo, group, gamma, K, ahead, change, stay, curved)
+        less = (before - own).max()
+        fall = max(fall, less)
+        if less <= 0.25 * fall:
+            break
+    return ended
 
 
 @nb.njit(cache=True)
@@ -265,26 +262,11 @@ def logarithms(grid, K, j):
             grid.extra[k] = math.log((grid.D[k] + part) * s)
 
 
-@nb.njit(cache=True, fastmath={"reassoc", "contract"})
-def fixed_point(w, gamma, idle, p, A, stay):
-    """sweep.solve_point where B[i] = gamma stay[i], stay in {0, 1}; sums in any order."""
-    for _ in range(p.size + 60):
-        const, kept, step = 0.0, 0.0, gamma * w
-        for i in range(p.size):
-            go = 1.0 if A[i] + stay[i] * step > step else 0.0
-            const += p[i] * A[i] * go
-            kept += p[i] * (1.0 - go * (1.0 - stay[i]))
-        new = const / (1 - gamma * (idle + kept))
-        if abs(new - w) <= 1e-15 * abs(new):
-            return new
-        w = new
-    return w
-
-
 @nb.njit(cache=True)
-def level_values(kind, grid, j, lo, x, p, group, gamma, idle, K, ahead, change, stay, curved, A, B):
+def level_values(kind, grid, j, lo, group, gamma, K, ahead, change, stay, curved):
     """Solve Bellman's equation at the nodes lo.. of level j; False if the lowest is still worth forwarding at."""
-    n, d = ahead.shape[1], grid.spacing[j]
+    x, p, n, d = grid.x, grid.probs, ahead.shape[1], grid.spacing[j]
+    A, B, idle = np.empty(x.size), np.zeros(x.size), 1 - p.sum()
     at = grid.ptr[j] - grid.first[0, j] + lo
     w = 0.0
     for i in range(n - 1, -1, -1):
@@ -292,8 +274,8 @@ def level_values(kind, grid, j, lo, x, p, group, gamma, idle, K, ahead, change, 
         for a in range(x.size):
             g = group[a]
             A[a] = x[a] * m if stay[g] else x[a] * m + gamma * ahead[g, i]
-            B[a] = 1.0 if stay[g] else 0.0
-        w = fixed_point(w, gamma, idle, p, A, B)
+            B[a] = gamma if stay[g] else 0.0
+        w = solve_point(w, gamma, idle, p, A, B)
         if w <= 0 and m < 0:
             grid.D[at:at + i + 1] = 0.0
             return True
