@@ -333,7 +333,7 @@ def main():
             side_by_side(args.repeats, write)
         if args.only in (None, "alone"):
             alone(write)
-        for tol in (1e-2, 5e-3) if args.only in (None, "memory") else ():
+        for tol in (1e-2, 5e-3, 1e-3) if args.only in (None, "memory") else ():
             command = [sys.executable, __file__, "--memory", str(tol)]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             taken, width, before, after = map(float, output.split())

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib import lookup, sweep
+from lib import laws, lookup, sweep
 from lib.grids import Accuracy, Fineness, stored_side
-from lib.laws import WIDTH, psi
+from lib.laws import WIDTH
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
 SLACK = 1e-10           # relative widening of every bracket, for rounding errors (chapter "The dynamic program")
@@ -123,15 +123,13 @@ def accuracy(q, tol, between):
 
 def fineness(kind, q, gamma, tol, between):
     """`grids.Fineness` that gives a relative width of about tol at var_max."""
-    reach, root = 1.0, math.sqrt(tol) * min(max(10 * (1 - gamma), 0.02), 5) ** 0.2
-    while psi(-reach) > tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma)):
-        reach += 0.05
-    reach, read = min(reach, WIDTH), min(1.4 * math.sqrt(tol), 0.1)
+    root, patience = math.sqrt(tol), min(max(10 * (1 - gamma), 0.02), 5) ** 0.1
+    reach, read = laws.reach(tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma))), min(1.4 * math.sqrt(tol), 0.1)
     if q.min() == q.max() and not between:
-        return Fineness(0.0, 3 * tol, math.sqrt(1.5 * tol), reach, 1, read, 0.0)
-    unit, eta = (0.45, 1.2) if kind == sweep.UPPER else (0.48, 1.15)
-    return Fineness(min(unit * root, 0.2), tol, min(eta * root, 0.3), reach, max(32, int(2 / tol)), read,
-                    min(150, 5 / tol) if between else 0.0)
+        return Fineness(0.0, 4 * tol, math.sqrt(1.5 * tol), reach, 1, read, 0.0)
+    unit, eta = (0.45, 1.33) if kind == sweep.UPPER else (0.48, 1.28)
+    return Fineness(min(unit * root * patience**2, 0.2), 2 * tol, min(eta * root * patience, 0.3), reach,
+                    max(32, int(2 / tol)), read, min(150, 5 / tol) if between else 0.0)
 
 
 def table_units(table, net_mean, var):
@@ -207,10 +205,10 @@ def smoothed_value(table, net_mean, sd, var):
     for kind, grid in ((sweep.LOWER, table.lower), (sweep.UPPER, table.upper)):
         reach, first, d = grid.read[1], int(grid.first[0, 0]), grid.spacing[0] * math.sqrt(grid.levels[0] / b)
         edge = -first * d
-        if grid.levels[0] == b and d <= 0.3 * t:
+        if grid.levels[0] == b and d <= 0.2 * t:
             D = grid.D[:grid.first[1, 0]]
         else:                                          # a lattice of its own, where the mean may fall
-            while d > 0.3 * t:
+            while d > 0.2 * t:
                 d /= 2
             first = math.ceil(max(-edge, m - reach * t - 2 * d) / d)
             nodes = np.arange(first, math.floor(min(edge, m + reach * t + 2 * d) / d) + 1) * d

@@ -1,4 +1,4 @@
-"""Where the single-feature problem is tabulated: precision levels, lattices of the mean, the last level's values.
+"""What a sweep of the single-feature problem starts from, the fewer atoms that it uses, and the tables that are kept.
 
 None of these choices touches the validity of a bracket, only its width and its cost.  All in table units (lib.dp).
 """
@@ -14,8 +14,8 @@ from scipy.special import ndtr
 
 from lib import envelopes, laws, store, sweep
 from lib.laws import WIDTH
+from lib.levels import CELLS, arrival, bound_lattices, ladder, lattices, precisions
 
-CELLS = 64              # more magnitudes than this are merged, level by level
 REMEMBER = 200e6        # bytes of tables kept in memory
 GUARD = Lock()          # of MEMORY: features are solved in threads
 
@@ -64,101 +64,6 @@ class Fineness(NamedTuple):
     far: float            # largest informations above the first level that are served as sharply; 0: that level alone
 
 
-def last_precision(b0, q, p, gamma, end, least=0.0):
-    """From where at most `end` of the value is left to learn, and at least `least`."""
-    rate, most = np.sum(p * q), q.max()
-
-    def left(b):
-        n = max((b - b0) / most, (b - b0 - 4 * math.sqrt((b - b0) * most)) / rate, 0)
-        return gamma**n / b * (1 - math.log(gamma)) / (-math.log(gamma)) ** 1.5 * math.sqrt(b0)
-
-    step, last = most, b0 + most
-    while left(last) > end or last < least:
-        step *= 1.05
-        last += step
-    return last
-
-
-def precisions(b0, q, p, gamma, unit, end, least=0.0):
-    """Ascending precision levels from b0 to where nothing is left to learn.
-
-    Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
-    are `unit` mean informations apart at b0 and wider where the future is discounted.
-    """
-    rate, square, most, mass = np.sum(p * q), np.sum(p * q * q), q.max(), p.sum()
-    last = last_precision(b0, q, p, gamma, end, least)
-    chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
-    levels = [b0]
-    while unit and levels[-1] < max(last, chain[-1]):
-        b = levels[-1]
-        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / square, 50.0)
-        graded = unit * rate / mass * math.sqrt(b / b0) * math.exp(later)
-        levels.append(b + min(graded, most / 2, 0.1 * b))
-    levels = np.union1d(chain, levels)
-    return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
-
-
-def nested(target):
-    """The widest spacings up to `target` that start with its first and halve now and then."""
-    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
-
-
-def lattices(levels, q, p, gamma, eta, kappa, far):
-    """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean.
-
-    Where only the first level has to be sharp, eta is solved for: an error at level j is made with the discounted
-    probability of getting there, so the lattice may widen.
-    """
-    step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
-    share = eta
-    if not far:
-        ahead = max(gamma * p.sum() / (1 - gamma * (1 - p.sum())), 1e-3)    # discount to the next item that teaches
-        weight = np.maximum(ahead ** ((levels - levels[0]) * p.sum() / np.sum(p * q)), 1e-60)
-        moved = np.sqrt(1 / levels[0] - 1 / levels[1:])
-        error = np.sum(weight[1:] ** 0.5 / levels[1:] / moved) / 8      # of a lattice of spacing sd weight^-1/4
-        share = min(eta * math.sqrt((1 - ahead) * np.sum(weight[1:] * moved) / error), 1.0) * weight ** -0.25
-    return nested(np.minimum(share / np.sqrt(levels), step / kappa))
-
-
-def learnable(b, q, p, gamma):
-    """Share of the standard deviation of theta that the horizon lets anyone learn from precision b on, in (0, 1]."""
-    ahead = np.sum(p * q) / p.sum() * max(1.0, p.sum() / -math.log(gamma))
-    return np.sqrt(ahead / (b + ahead))
-
-
-def discounted(b, sharp, q, p, gamma):
-    """-log of the discount of what is reached at precision b, counted from precision `sharp` on."""
-    return -math.log(gamma) * p.sum() / np.sum(p * q) * np.maximum(b - sharp, 0.0)
-
-
-def ladder(b0, q, p, gamma, fineness):
-    """Ascending precision levels of a bound: b0, then from b0 + the least information on.
-
-    unit = 0: the lattice b0 + j q of items of one information.  Otherwise the spacing grows with the precision and,
-    from b0 + far on, where the future is discounted.
-    """
-    if not fineness.unit:
-        return precisions(b0, q, p, gamma, 0.0, fineness.end * min(1, (1 / (1 - gamma) / b0) ** 0.5))
-    least = b0 + fineness.far + 3 / (1 - gamma) if fineness.far else 0.0
-    last = last_precision(b0, q, p, gamma, fineness.end, least)
-    levels, sharp = [b0, b0 + q.min()], b0 + fineness.far
-    while levels[-1] < last:
-        b = levels[-1]
-        later = discounted(b, sharp, q, p, gamma) / 3
-        unit = fineness.unit * b * learnable(min(b, sharp), q, p, gamma)
-        levels.append(b + min(unit * math.exp(min(later, 3.0)), max(q.max(), unit)))
-    return np.array(levels)
-
-
-def bound_lattices(levels, q, p, gamma, fineness):
-    """Lattice spacing of each level of a bound: eta learnable standard deviations."""
-    if not fineness.unit:
-        return lattices(levels, q, p, gamma, fineness.eta, 2.0, fineness.far)
-    wider = np.exp(np.minimum(discounted(levels, levels[0] + fineness.far, q, p, gamma) / 4, 2.0))
-    share = learnable(np.minimum(levels, levels[0] + fineness.far), q, p, gamma)
-    return nested(fineness.eta * wider * share / np.sqrt(levels))
-
-
 def psi(z):
     """E (z + Z)^+ for Z ~ N(0, 1)."""
     return np.maximum(0, z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
@@ -178,14 +83,16 @@ def mixed_calls(count, d, weight, t):
     return out
 
 
-def full_observation_edge(count, d, b, mean_x, gamma):
-    """What full observation earns above commitment at m = -count d .. count d: E[x] sum gamma^n E (m_n^+ - m^+).
+def full_observation_edge(count, d, b, mean_x, mass, gamma):
+    """What full observation earns above commitment at m = -count d .. count d: a sum over items that are not of size 0.
 
-    Every item tells at most 1, and n is rounded up to about 60 values, so the sum errs upward.
+    E[x] / mass a/gamma sum_n a^n E (m_n^+ - m^+), a the discount from one to the next.  Each tells at most 1, and n is
+    rounded up to about 60 values, so the sum errs upward.
     """
-    n = np.unique(np.ceil(np.geomspace(1, 45 / -math.log(gamma) + 1, 60)))
-    weight = (gamma ** np.append(1, n + 1) - gamma ** np.append(n + 1, np.inf)) / (1 - gamma)
-    return mean_x * mixed_calls(count, d, weight, np.sqrt(1 / b - 1 / (b + np.append(n, np.inf))))
+    a = arrival(gamma, mass)
+    n = np.unique(np.ceil(np.geomspace(1, 45 / -math.log(a) + 1, 60)))
+    weight = (a ** np.append(1, n + 1) - a ** np.append(n + 1, np.inf)) / (1 - a)
+    return mean_x / mass * a / gamma * mixed_calls(count, d, weight, np.sqrt(1 / b - 1 / (b + np.append(n, np.inf))))
 
 
 def solve_best(x, q, p, gamma, b0, accuracy):
@@ -196,9 +103,9 @@ def solve_best(x, q, p, gamma, b0, accuracy):
     levels = precisions(b0, q, p, gamma, accuracy.unit, end, far if accuracy.far else 0.0)
     spacing = lattices(levels, q, p, gamma, accuracy.eta, accuracy.kappa, accuracy.far)
     n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
-    start = 0.5 * full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), gamma)
+    start = 0.5 * full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), p.sum(), gamma)
     first, ptr, D = sweep.sweep(x, q, p, gamma, levels, spacing, start)
-    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p, np.array([accuracy.read]), np.zeros(0), np.zeros(0))
+    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p, np.array([accuracy.read]), np.zeros((0, 0)), np.zeros(0))
 
 
 def solve_bound(kind, x, q, p, gamma, b0, fineness):
@@ -211,7 +118,7 @@ def solve_bound(kind, x, q, p, gamma, b0, fineness):
     half = np.ceil(fineness.reach * sd / spacing).astype(np.int64) + 1
     start = np.zeros(2 * half[-1] + 1)
     if kind == sweep.UPPER:
-        start = full_observation_edge(half[-1], spacing[-1], levels[-1], np.sum(x * p), gamma)
+        start = full_observation_edge(half[-1], spacing[-1], levels[-1], np.sum(x * p), p.sum(), gamma)
     below = np.maximum(np.append(levels[0], levels[:-1]), levels[0] + infos[0])
     return envelopes.sweep(kind, x, infos, p, group, gamma, levels, spacing, half, start, below,
                            np.array([fineness.read, fineness.reach]), kind == sweep.UPPER or fineness.unit > 0)
@@ -229,7 +136,7 @@ def rounded(kind, x, q, p, most):
     At most `most` informations: a group gets its largest (UPPER) or smallest.  Then atoms of one information whose
     magnitudes are close become their mean (LOWER) or are moved to the ends of their cell (UPPER).
     """
-    if np.unique(q).size > most:
+    if q.size > most and np.unique(q).size > most:
         group = groups(q, p, most)
         edge = np.full(most, -np.inf if kind == sweep.UPPER else np.inf)
         (np.maximum if kind == sweep.UPPER else np.minimum).at(edge, group, q)
@@ -263,7 +170,7 @@ def thin(x, q, p, most):
 
 def stored_side(kind, x, q, p, gamma, b0, accuracy):
     """`solve_best` or `solve_bound`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 7", kind, x, q, p, gamma, b0, accuracy)
+    key = store.digest("sweep 8", kind, x, q, p, gamma, b0, accuracy)
     with GUARD:
         if key in MEMORY:
             MEMORY.move_to_end(key)

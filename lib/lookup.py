@@ -8,20 +8,9 @@ import math
 import numba as nb
 import numpy as np
 
-from lib.envelopes import ahead_lower, ahead_upper, outside
-from lib.laws import FINE, WIDTH, psi, shrunk, tail
+from lib.laws import WIDTH, hat, psi, shrunk, tail
+from lib.steps import ahead_lower, ahead_upper, outside
 from lib.sweep import UPPER, level_atoms, rounding, solve_point, thinned
-
-
-@nb.njit(cache=True)
-def hat(z, h):
-    """Weight of a node at distance z from the mean, spacing h, both in steps: E of its hat function."""
-    z = abs(z)
-    if h < FINE:
-        z2 = z * z
-        return h * 0.3989422804014327 * math.exp(-0.5 * z2) * (
-            1 + h * h * ((z2 - 1) / 12 + h * h * (z2 * z2 - 6 * z2 + 3) / 360))
-    return max(0.0, psi(-z - h) - 2 * psi(-z) + (psi(-z + h) if z > h else psi(z - h) + h - z)) / h
 
 
 @nb.njit(cache=True)
@@ -68,7 +57,7 @@ def bound(kind, grid, K, gamma, idle, b, ms, out):
         b_next = b + q[a]
         t = math.sqrt(1 / b - 1 / b_next)
         if kind == UPPER:
-            D, d, level = ahead_upper(grid, K, b_next, 0, grid.read[0] * t)
+            D, d = ahead_upper(grid, b_next, grid.read[0] * t)
         else:
             D, slope, curvature, d = ahead_lower(grid, b_next, 0, grid.read[0] * t)
         for i in range(ms.size):

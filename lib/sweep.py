@@ -65,15 +65,17 @@ def solve_point(w, gamma, idle, p, A, B):
     decrease after the first step and stop at the exact piece after finitely many.
     """
     for _ in range(p.size + 60):
-        const, slope = 0.0, gamma * idle
+        const, slope, gap = 0.0, gamma * idle, np.inf
         for i in range(p.size):
-            if A[i] + B[i] * w > gamma * w:
+            ahead = A[i] + B[i] * w - gamma * w
+            if ahead > 0:
                 const += p[i] * A[i]
                 slope += p[i] * B[i]
             else:
                 slope += p[i] * gamma
+                gap = min(gap, -ahead)
         new = const / (1 - slope)
-        if abs(new - w) <= 1e-15 * abs(new):
+        if abs(new - w) <= 1e-15 * abs(new) or new <= w and gamma * (w - new) < gap:
             return new
         w = new
     return w

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from lib import dp, grids, sweep
 
@@ -32,14 +32,16 @@ def test_threads_share_the_memory(tiny):
     assert grids.MEMORY.held == 0
 
 
-@pytest.mark.parametrize("gamma, b", ((.5, 1.0), (.9, 20.0), (.999, 300.0)))
-def test_the_edge_is_what_full_observation_earns_and_errs_upward(gamma, b):
-    edge = grids.full_observation_edge(5, .3 / b**.5, b, .7, gamma)
-    n = np.arange(1, int(40 / (1 - gamma)))
-    t = np.sqrt(1 / b - 1 / (b + n))
+@pytest.mark.parametrize("gamma, b, mass", ((.5, 1.0, 1.0), (.9, 20.0, .3), (.999, 300.0, 1.0), (.97, 5.0, .02)))
+def test_the_edge_is_what_full_observation_earns_and_errs_upward(gamma, b, mass):
+    edge = grids.full_observation_edge(5, .3 / b**.5, b, .7, mass, gamma)
+    n = np.arange(1, int(40 / (1 - gamma)))             # items of any size; k of them tell something
+    k = n if mass == 1 else np.arange(1, 250)
+    chance = np.eye(n.size) if mass == 1 else binom.pmf(k, n[:, None], mass)
+    t = np.sqrt(1 / b - 1 / (b + k))
     for l in range(-5, 6):
         a = abs(l) * .3 / b**.5
-        total = .7 * gamma**n @ (t * norm.pdf(a / t) - a * norm.sf(a / t))
+        total = .7 * gamma**n @ chance @ (t * norm.pdf(a / t) - a * norm.sf(a / t))
         assert total <= edge[5 + l] <= 1.12 * total
 
 

@@ -8,8 +8,9 @@ LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
     "kernels foresight charges lattice sweep documents own statistics chunks instances verdicts",
-    "envelopes lanes posterior priors yelp arxiv citeulike",
-    "lookup grids",
+    "steps lanes posterior priors yelp arxiv citeulike",
+    "envelopes lookup levels",
+    "grids",
     "dp datasets predict",
     "policies relaxations optimum losses sources cautions",
     "lookahead",
