@@ -4,12 +4,12 @@ The gain of a policy over another is measured by what their decisions are charge
 (`lib.losses`): the identity V^pi = FO - E charges makes the difference of charges, on common random numbers, an
 unbiased estimate of the difference of values, with a fraction of the variance of the rewards' difference.
 """
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from lib import losses, simulate
-from lib.policies import exploit
+from lib import lookahead, losses, policies, simulate
 from lib.problem import Estimate
 
 TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose)
@@ -21,6 +21,21 @@ class Entry(NamedTuple):
     name: str
     rule: object            # a function from alpha to a Policy
     alphas: tuple           # the values it is tuned over; one value: untuned
+
+
+def field(problem, names):
+    """Entries of the policies `names`, of the paper's and the knowledge gradient, with the grids of the book's contests.
+
+    UCB has 0 and values just above the cost, below which an item of prior mean 0 and standard deviation 1 is never
+    forwarded; DTD-UCB the same divided by the largest of its M, so that both treat the item with the most to say alike.
+    """
+    grid = np.append(0, max(problem.cost, 0) + np.array([.02, .05, .1, .2, .4, .8]))
+    rules = {"UCB": (policies.ucb, grid), "DTD-DP": (policies.dtd_dp, np.geomspace(.5, 2.5, 5)),
+             "Knowledge gradient": (lookahead.knowledge_gradient, np.geomspace(.5, 3, 5)),
+             "DTD-DP (1)": (policies.dtd_dp, [1.0]), "Knowledge gradient (1)": (lookahead.knowledge_gradient, [1.0])}
+    for name, law in (("DTD-UCB", "euclid"), ("DTD-UCB, prior", "prior")):
+        rules[name] = partial(policies.dtd_ucb, law=law), grid / policies.mean_projection(problem, law).max()
+    return [Entry(name, rules[name][0], tuple(rules[name][1])) for name in names]
 
 
 def charges(problem, rules, replications, horizon=60, seed=0, truth=None):
@@ -69,10 +84,10 @@ def gains(problem, rules, replications, horizon=60, seed=0):
     --------
     >>> from lib.problem import make_problem
     >>> problem = make_problem([[1]], [1], [1], [[0]], 1, .5, .5)
-    >>> gains(problem, [exploit()], 2, horizon=3)
+    >>> gains(problem, [policies.exploit()], 2, horizon=3)
     array([[0., 0.]])
     """
-    charged = charges(problem, [exploit(), *rules], replications, horizon, seed)
+    charged = charges(problem, [policies.exploit(), *rules], replications, horizon, seed)
     return charged[0] - charged[1:]
 
 

@@ -118,11 +118,7 @@ def alignment(sizes=None):
     sizes, rows = {**SIZES, **(sizes or {})}, []
     for correlation, mix in ((r, m) for r in (0.0, .5, .9) for m in (0.0, .5, 1.0)):
         problem = instances.build(instances.Knobs(correlation=correlation, mix=mix))
-        grid = tuple(np.append(0, problem.cost + np.array([.02, .05, .1, .2, .4, .8])))
-        scaled = tuple(np.array(grid) / policies.mean_projection(problem).max())
-        entries = [contest.Entry("UCB", policies.ucb, grid), contest.Entry("DTD-UCB", policies.dtd_ucb, scaled),
-                   contest.Entry("DTD-DP", policies.dtd_dp, tuple(np.geomspace(.5, 2.5, 5))),
-                   contest.Entry("Knowledge gradient", lookahead.knowledge_gradient, tuple(np.geomspace(.5, 3, 5)))]
+        entries = contest.field(problem, ("UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"))
         _, gains = contest.play(problem, (problem.cost,), entries, sizes["tuning"], sizes["users"], 60, SEED)
         lead = contest.share(100 * (gains[0, 1:3] - gains[0, 0]), gains[0, 3])
         rows += [(correlation, mix, entry.name, *pair) for entry, *pair in zip(entries[1:3], *lead)]

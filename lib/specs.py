@@ -107,8 +107,8 @@ PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents, "com
 SPECS = {spec.name: spec for spec in (
     Spec("simulated", "simulated",
          costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
-    Spec("ratings", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-2),
-    Spec("ratings_held_out", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-2, thetas="held_out"),
+    Spec("ratings", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-3),
+    Spec("ratings_held_out", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-3, thetas="held_out"),
     Spec("documents", "documents", (("articles", 32), ("ratio", 1)), SHARES, replications=(1024, 40_000), tol=None, seed=6),
     Spec("documents_held_out", "documents", (("articles", 32), ("ratio", 1)), SHARES, replications=(1128, 40_000),
          tuning=(564, 20_000), tol=None, thetas="held_out", seed=6))}
