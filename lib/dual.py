@@ -200,7 +200,7 @@ def ladder(problem, paths=1000, seed=0):
     """
     rungs = [("hindsight", Estimate(relaxations.hindsight(problem), 0.0))]
     if np.abs(problem.items.sum(axis=1) - 1).max() < 1e-9:
-        rungs += [(name, Estimate(relaxations.decomposition(problem, tol=.01, noise=noise).upper, 0.0))
+        rungs += [(name, Estimate(relaxations.decomposition(problem, noise=noise).upper, 0.0))
                   for name, noise in (("Theorem 1", "basis"), ("Theorem 1, sharper noise", "model"))]
     rungs += [("full observation", relaxations.full_observation(problem, 10 * paths, seed)),
               ("first forward exact", full_first(problem, max(paths, 100), seed)),
