@@ -97,7 +97,7 @@ def discounted(b, sharp, q, p, gamma):
 
 
 def ladder(b0, q, p, gamma, fineness):
-    """Ascending precision levels of a bound: b0, then from b0 + the least information on.
+    """Ascending precision levels of a bound: b0, then from b0 + the least information that counts on.
 
     unit = 0: the lattice b0 + j q of items of one information.  Otherwise the spacing grows with the precision and,
     from b0 + far on, where the future is discounted.
@@ -106,7 +106,7 @@ def ladder(b0, q, p, gamma, fineness):
         return precisions(b0, q, p, gamma, 0.0, fineness.end * min(1, (1 / (1 - gamma) / b0) ** 0.5))
     least = b0 + fineness.far + 3 / (1 - gamma) if fineness.far else 0.0
     last = last_precision(b0, q, p, gamma, fineness.end, least)
-    levels, sharp = [b0, b0 + q.min()], b0 + fineness.far
+    levels, sharp = [b0, b0 + max(q.min(), 1e-9 * b0)], b0 + fineness.far
     while levels[-1] < last:
         b = levels[-1]
         later = discounted(b, sharp, q, p, gamma) / 3
@@ -120,7 +120,8 @@ def bound_lattices(levels, q, p, gamma, fineness):
     if not fineness.unit:
         return lattices(levels, q, p, gamma, fineness.eta, 2.0, fineness.far)
     if not fineness.far:
-        return nested(np.minimum(spread(levels, q, p, gamma, fineness.eta), 0.3) / np.sqrt(levels))
+        least = 0.15 * fineness.eta * learnable(levels[0], q, p, gamma)        # where levels are many items apart
+        return nested(np.clip(spread(levels, q, p, gamma, fineness.eta), least, 0.3) / np.sqrt(levels))
     wider = np.exp(np.minimum(discounted(levels, levels[0] + fineness.far, q, p, gamma) / 4, 2.0))
     share = learnable(np.minimum(levels, levels[0] + fineness.far), q, p, gamma)
     return nested(fineness.eta * wider * share / np.sqrt(levels))

@@ -55,7 +55,7 @@ def bound(kind, grid, K, gamma, idle, b, ms, out):
             B[:, a] = B[:, a - 1]
             continue
         b_next = b + q[a]
-        t = math.sqrt(1 / b - 1 / b_next)
+        t = math.sqrt(q[a] / (b * b_next))
         if kind == UPPER:
             D, d = ahead_upper(grid, b_next, grid.read[0] * t)
         else:

@@ -341,3 +341,13 @@ def test_smoothing_over_a_mean_that_is_almost_known(sd):
         lower, upper = weight @ inner.lower / weight.sum(), weight @ inner.upper / weight.sum()
         assert bracket.lower <= upper and lower <= bracket.upper
         assert bracket.upper - bracket.lower < 2 * (upper - lower) + 1e-3
+
+
+@pytest.mark.parametrize("x, noise_sd", (([1e-8, .3, .6], 1.0), ([3e-6, .08], 8.0), ([1e-4, .07, .2], 1200.0)))
+@pytest.mark.parametrize("between", (False, True))
+def test_informations_below_the_last_digit_of_the_precision(x, noise_sd, between):
+    """Items that teach nothing that floating point can tell from nothing, and levels that are thousands of items apart."""
+    probs = [1 / len(x)] * len(x)
+    without = dp.value(dp.solve([0, *x[1:]], probs, .9, noise_sd, 1, tol=.03, between=between), .1, 1.0)
+    bracket = dp.value(dp.solve(x, probs, .9, noise_sd, 1, tol=.03, between=between), .1, 1.0)
+    assert without.lower <= bracket.upper and bracket.lower <= without.upper + 1e-3 * without.value
