@@ -119,7 +119,7 @@ def solve_bound(kind, x, q, p, gamma, b0, fineness):
     start = np.zeros(2 * half[-1] + 1)
     if kind == sweep.UPPER:
         start = full_observation_edge(half[-1], spacing[-1], levels[-1], np.sum(x * p), p.sum(), gamma)
-    below = np.maximum(np.append(levels[0], levels[:-1]), levels[0] + infos[0])
+    below = np.append(levels[0], np.maximum(levels[:-1], levels[0] + infos[0]))
     return envelopes.sweep(kind, x, infos, p, group, gamma, levels, spacing, half, start, below,
                            np.array([fineness.read, fineness.reach]), kind == sweep.UPPER or fineness.unit > 0)
 

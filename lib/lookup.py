@@ -116,7 +116,7 @@ def step_to(grid, u, m, b, reach, K):
     """E w(m + X, level u) from precision b; nan where level u is not above b, `reach` away where it is off the grid."""
     last = grid.levels.size - 1
     if u > last:
-        return step_value(grid, last, m, math.sqrt(1 / b - 1 / (b + reach)), K)
+        return step_value(grid, last, m, math.sqrt(reach / (b * (b + reach))), K)
     if u < 0 or grid.levels[u] <= b * (1 + 1e-14):
         return np.nan
     return step_value(grid, u, m, math.sqrt(1 / b - 1 / grid.levels[u]), K)
@@ -168,7 +168,7 @@ def expected(grid, K, m, b, info):
             if down == up or grid.levels[down] <= b[n]:
                 out[n] = step_to(grid, up, m[n], b[n], info, K)
                 if np.isnan(out[n]):
-                    out[n] = step_value(grid, up, m[n], math.sqrt(1 / b[n] - 1 / (b[n] + info)), K)
+                    out[n] = step_value(grid, up, m[n], math.sqrt(info / (b[n] * (b[n] + info))), K)
             else:
                 share = (b[n] + info - grid.levels[down]) / (grid.levels[up] - grid.levels[down])
                 out[n] = (share * step_to(grid, up, m[n], b[n], info, K)

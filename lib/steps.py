@@ -139,9 +139,10 @@ def step_upper(out, grid, K, gamma, first, j, info, hindsight):
     """out[i] >= E w((first + i) d + t Z, b + info) of level j, t^2 = 1/b - 1/(b + info), and at most hindsight[i]."""
     b, b_next, reach = grid.levels[j], grid.levels[j] + info, grid.read[1]
     D, d = ahead_upper(grid, b_next, 0.0)
-    weights, calls = hat_law(math.sqrt(info / (b * b_next)), d, reach)
+    t = math.sqrt(info / (b * b_next))
+    weights, calls = hat_law(t, d, reach)
     ratio = int(round(grid.spacing[j] / d))
-    cut = outside(D.size // 2 * d, b_next, gamma, K) + 2 * tail(reach) * magnitude(D)     # of the state, of the law
+    cut = outside(D.size // 2 * d, b_next, gamma, K) + 2 * tail(reach) * magnitude(D) + K * t * psi(-reach)
     prices(out, first, ratio, d, K, calls, cut)
     slide(out, first, ratio, weights[weights.size // 2:], D)
     for i in range(out.size):
@@ -166,7 +167,8 @@ def step_lower(out, change, grid, K, gamma, first, j, info, below):
     weights, calls = hat_law(t, d, reach)
     weights, ratio = weights[weights.size // 2:], int(round(grid.spacing[j] / d))
     fast = 1 / below**2 - 1 / (below + info) ** 2      # at most, of t^2 in b
-    cut = K * t * psi(-reach)                          # where call prices of the law may exceed the normal ones
+    longest = math.sqrt(info / (below * (below + info)) - lost)
+    cut = K * longest * psi(-reach)                    # where call prices of the law may exceed the normal ones
     cut += (above - below) * fast * outside(0.0, b, gamma, K) * PHI0 * reach * math.exp(-0.5 * reach**2) / shorter**2
     prices(out, first, ratio, d, K, calls, -cut)
     slide(out, first, ratio, weights, D)

@@ -351,3 +351,30 @@ def test_informations_below_the_last_digit_of_the_precision(x, noise_sd, between
     without = dp.value(dp.solve([0, *x[1:]], probs, .9, noise_sd, 1, tol=.03, between=between), .1, 1.0)
     bracket = dp.value(dp.solve(x, probs, .9, noise_sd, 1, tol=.03, between=between), .1, 1.0)
     assert without.lower <= bracket.upper and bracket.lower <= without.upper + 1e-3 * without.value
+
+
+@pytest.mark.parametrize("x, gamma, noise_sd, tol", (([1], .9, 1.0, .3), ([.9, 1], .5, .3, .5), ([.3, 1], .9, 1.0, .5), ([1], .5, 1.0, .5)))
+@pytest.mark.parametrize("between", (False, True))
+def test_no_node_is_above_hindsight(x, gamma, noise_sd, tol, between):
+    """Every node of every level, the first and the outermost included: lower <= hindsight, and lower <= upper of a fine solve."""
+    law = dict(x=x, probs=[1 / len(x)] * len(x), gamma=gamma, noise_sd=noise_sd, var_max=1, between=between)
+    table = dp.solve(**law, tol=tol)
+    for j, b in enumerate(table.lower.levels):
+        D = table.lower.D[table.lower.ptr[j]:table.lower.ptr[j] + table.lower.first[1, j]]
+        z = np.abs(np.arange(D.size) - D.size // 2) * table.lower.spacing[j] * b**.5
+        assert (D <= table.slope / b**.5 * (norm.pdf(z) - z * norm.sf(z)) + 1e-12 * table.slope).all()
+    for net in (2.5, 3.7, 4.5):
+        for steps in (5.01, 8.0):
+            bracket = dp.smoothed_value(table, net, steps * table.lower.spacing[0] * noise_sd, 1.0)
+            assert bracket.lower <= bracket.upper
+
+
+def test_reading_at_almost_no_variance():
+    for x in ([0, 1], [.01, 1]):
+        table = dp.solve(x, [.5, .5], .9, 1, 1, tol=.1)
+        for var in (1e-13, 1e-16, 1e-17):
+            for net in (-1.0, 0.0, 1.0):
+                bracket = dp.value(table, net, var)
+                assert bracket.lower <= bracket.upper <= table.slope * (max(net, 0) + var**.5)
+                assert np.isfinite(dp.q_values(table, net, var)).all()
+            assert -9 < dp.boundary(table, 1.0, 1 / var) <= 0

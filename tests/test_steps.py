@@ -60,7 +60,7 @@ def test_an_upper_step_pays_for_the_tails_that_it_cuts(reach):
     steps.step_upper(out, grid, K, .9, -20, 0, info, np.full(41, np.inf))
     exact = mean(D, K, d, laws.hat_law(math.sqrt(1 / b - 1 / (b + info)), d)[0], node)
     over = out - exact - steps.outside(n * d, b + info, .9, K)
-    assert (over >= 0).all() and over.max() < 2 * norm.sf(reach) + 1e-9
+    assert (over >= 0).all() and over.max() < 2 * norm.sf(reach) + K * psi(-reach)
 
 
 @pytest.mark.parametrize("info", (.1, .3, 1.0))
