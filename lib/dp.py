@@ -169,6 +169,7 @@ def value(table, net_mean, var):
     -------
     Bracket
         lower <= truth <= upper at every point, on the grid and between; value is their middle.
+        With several informations one step in the proof of lower is open: chapter "The dynamic program", "What could fail".
 
     Raises
     ------
