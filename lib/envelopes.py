@@ -7,8 +7,8 @@ import math
 import numba as nb
 import numpy as np
 
-from lib.laws import psi, tail
-from lib.steps import PHI0, nodes, step_lower, step_upper
+from lib.laws import PHI0, psi, tail
+from lib.steps import nodes, step_lower, step_upper
 from lib.sweep import UPPER, Grid, rounding, solve_point
 
 AGAIN = 8               # times, at most, that a level is bounded with what came out before
@@ -35,17 +35,17 @@ def sweep(kind, x, q, p, group, gamma, levels, spacing, half, start, below, read
         full_observation(grid, K)
     lowest = -read[1]                                  # worth forwarding from there on, in standard deviations
     for j in range(J - 1, -1, -1):
-        sd_step, found = spacing[j] * math.sqrt(levels[j]), -1
-        lo = int(1.2 * lowest / sd_step) - 4
-        while found < 0:
-            lo = max(lo, -half[j])
+        sd_step = spacing[j] * math.sqrt(levels[j])
+        lo = max(int(1.2 * lowest / sd_step) - 4, -half[j])
+        while True:
             if kind == UPPER:
                 found = solve_upper(grid, j, lo, q, group, gamma, K)
             else:
                 found = solve_lower(grid, j, lo, q, group, gamma, K, below[j])
-            found = 0 if lo == -half[j] and found < 0 else found
-            lo *= 2 if found < 0 else 1
-        lowest = min((lo + found) * sd_step, -0.05)
+            if found >= 0 or lo == -half[j]:
+                break
+            lo = max(2 * lo, -half[j])
+        lowest = min((lo + max(found, 0)) * sd_step, -0.05)
     return grid
 
 

@@ -13,13 +13,14 @@ import numba as nb
 import numpy as np
 
 WIDTH = 8.25            # Gaussian tails are cut at this many standard deviations (mass 2e-16)
+PHI0, ROOT = 0.3989422804014327, 0.7071067811865476     # normal density at 0; 1/sqrt(2)
 FINE = 0.25             # below this d/t the series for the hat weights is exact to 1e-13
 
 
 @nb.njit(cache=True)
 def psi(z):
     """E (z + Z)^+ for Z ~ N(0, 1): z Phi(z) + phi(z)."""
-    return max(0.0, 0.5 * z * math.erfc(-z * 0.7071067811865476) + 0.3989422804014327 * math.exp(-0.5 * z * z))
+    return max(0.0, 0.5 * z * math.erfc(-z * ROOT) + PHI0 * math.exp(-0.5 * z * z))
 
 
 @nb.njit(cache=True)
@@ -41,7 +42,7 @@ def hat(z, h):
     if h >= FINE:
         return max(0.0, psi(-z - h) - 2 * psi(-z) + (psi(-z + h) if z > h else psi(z - h) + h - z)) / h
     y, k = z * z, h * h
-    return h * 0.3989422804014327 * math.exp(-0.5 * y) * (
+    return h * PHI0 * math.exp(-0.5 * y) * (
         1 + k / 12 * (y - 1 + k / 30 * ((y - 6) * y + 3 + k / 56 * (((y - 15) * y + 45) * y - 15
         + k / 90 * ((((y - 28) * y + 210) * y - 420) * y + 105
         + k / 132 * (((((y - 45) * y + 630) * y - 3150) * y + 4725) * y - 945))))))
@@ -67,7 +68,7 @@ def hat_law(t, d, reach=WIDTH):
 @nb.njit(cache=True)
 def tail(z):
     """P(Z > z) for Z ~ N(0, 1)."""
-    return 0.5 * math.erfc(z * 0.7071067811865476)
+    return 0.5 * math.erfc(z * ROOT)
 
 
 @nb.njit(cache=True)

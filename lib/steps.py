@@ -12,10 +12,8 @@ import math
 import numba as nb
 import numpy as np
 
-from lib.laws import hat_law, psi, shrunk, tail
+from lib.laws import PHI0, hat_law, psi, shrunk, tail
 from lib.sweep import learnable_sd, rounding, thinned
-
-PHI0 = 0.3989422804014327
 
 
 @nb.njit(cache=True)
