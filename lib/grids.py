@@ -145,7 +145,7 @@ def rounded(kind, x, q, p, most):
         return x, q, p
     cell = np.minimum((x / x.max() * CELLS).astype(int), CELLS - 1)
     ends, where = np.unique(np.column_stack((q, cell)), axis=0, return_inverse=True)
-    where, q = where.ravel(), ends[:, 0]
+    where, q = where.ravel(), ends[:, 0].copy()        # contiguous, or the kernels would be compiled again
     P = np.bincount(where, p)
     mean = np.bincount(where, p * x) / P
     if kind == sweep.LOWER:
