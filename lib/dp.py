@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import laws, lookup, sweep
-from lib.grids import Accuracy, Fineness, stored_side
+from lib.grids import Fineness, stored_side
 from lib.laws import WIDTH
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
@@ -49,8 +49,11 @@ def magnitudes(x, probs, info):
     if info.shape != x.shape or (info[x > 0] <= 0).any():
         raise ValueError(f"info must be positive for every positive x, got {info}")
     keep = (x > 0) & (probs > 0)
-    pairs, where = np.unique(np.column_stack((info, x))[keep], axis=0, return_inverse=True)
-    return pairs[:, 1].copy(), pairs[:, 0].copy(), np.bincount(where.ravel(), probs[keep], len(pairs))
+    x, info, probs = x[keep], info[keep], probs[keep]
+    order = np.lexsort((x, info))
+    x, info = x[order], info[order]
+    new = np.append(True, (np.diff(x) != 0) | (np.diff(info) != 0))[:x.size]
+    return x[new], info[new], np.bincount(np.cumsum(new) - 1, probs[order], new.sum())
 
 
 def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=True, info=None):
@@ -72,7 +75,8 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     certify : bool
         False leaves the two bounds out (`value` then fails) and sweeps at once what `q_values` and `boundary` read.
     between : bool
-        False asks for sharp answers at var_max alone: much faster where informations are alike.
+        False asks for sharp answers at var_max alone: much faster where informations are alike.  True asks for them down
+        to what min(150, 5/tol) largest informations leave (or three times as many average ones, where that is less).
     info : array-like (n,), optional
         What a forwarded x adds to noise_sd^2 / variance, if not x^2.
 
@@ -103,7 +107,7 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
         raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only 1e-14 to 1e14 can be solved")
     x, q = x / scale, q / scale**2
     table = Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), None, None,
-                  (x, q, p, max(gamma, TINY), b0, accuracy(q, tol, between)))
+                  (x, q, p, max(gamma, TINY), b0, fineness(sweep.GUESS, q, gamma, tol, between)))
     if not certify:
         stored_side(sweep.GUESS, *table.best)
         return table
@@ -112,24 +116,19 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     return table._replace(upper=upper, lower=lower)
 
 
-def accuracy(q, tol, between):
-    """`grids.Accuracy` that gives the best value a relative error well below tol."""
-    lattice, read, far = q.min() == q.max(), min(1.4 * math.sqrt(tol), 0.01), min(150, 5 / tol)
-    if lattice and not between:
-        return Accuracy(0.0, 3 * tol, math.sqrt(1.5 * tol), 1.0, 1, read, 0.0)
-    eta = 2.5 * math.sqrt(tol)
-    return Accuracy(max(0.1, min(tol, 0.4)), 1e-5, max(min(eta, 0.05), 0.2 * eta), 4.0, 32, read, far)
-
-
 def fineness(kind, q, gamma, tol, between):
-    """`grids.Fineness` that gives a relative width of about tol at var_max."""
+    """`grids.Fineness`: bounds a relative width of about tol apart at var_max, the best value well within."""
+    read, far, best = min(1.4 * math.sqrt(tol), 0.01 if kind == sweep.GUESS else 0.1), min(150.0, 5 / tol), kind == sweep.GUESS
     root, patience = math.sqrt(tol), min(max(10 * (1 - gamma), 0.02), 5) ** 0.1
-    reach, read = laws.reach(tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma))), min(1.4 * math.sqrt(tol), 0.1)
+    reach = WIDTH if best else laws.reach(tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma)))
     if q.min() == q.max() and not between:
-        return Fineness(0.0, 4 * tol, math.sqrt(1.5 * tol), reach, 1, read, 0.0)
-    unit, eta = (0.45, 1.33) if kind == sweep.UPPER else (0.48, 1.28)
-    return Fineness(min(unit * root * patience**2, 0.2), 2 * tol, min(eta * root * patience, 0.3), reach,
-                    max(32, int(2 / tol)), read, min(150, 5 / tol) if between else 0.0)
+        return Fineness(0.0, (3 if best else 4) * tol, math.sqrt(1.5 * tol), 1.0 if best else 2.0, reach, 1, read, 0.0)
+    if best:
+        eta = min(2.5 * root, max(0.05, 0.5 * root))
+        return Fineness(max(0.1, min(tol, 0.4)), 1e-5, eta, 4.0, reach, 32, read, far)
+    unit, eta, kappa = (0.45, 1.33, 0.5) if kind == sweep.UPPER else (0.48, 1.28, 2.0)
+    return Fineness(min(unit * root * patience**2, 0.2), 2 * tol, min(eta * root * patience, 0.3), kappa, reach,
+                    max(32, int(2 / tol)), read, far if between else 0.0)
 
 
 def table_units(table, net_mean, var):
@@ -169,7 +168,6 @@ def value(table, net_mean, var):
     -------
     Bracket
         lower <= truth <= upper at every point, on the grid and between; value is their middle.
-        With several informations one step in the proof of lower is open: chapter "The dynamic program", "What could fail".
 
     Raises
     ------
@@ -200,6 +198,10 @@ def smoothed_value(table, net_mean, sd, var):
     -------
     Bracket
     """
+    if not table.slope:
+        return Bracket(0.0, 0.0, 0.0)
+    if table.upper is None:
+        raise ValueError("this table was solved with certify=False: it has no bracket")
     m, b = table_units(table, net_mean, var)
     m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
     s, ends = 1 / math.sqrt(b), []
@@ -239,7 +241,8 @@ def forwards(table, m, b, x):
 def q_values(table, net_mean, var, x=1.0):
     """Q factors of an item of magnitude x: (discard, forward), reward units (paper, section III-B).
 
-    Both are best guesses, accurate to a few 1e-5 of the value; x need not be in the table's support, and teaches x^2.
+    Both are best guesses, accurate to about 1e-4 of the value, but to percents alone where frequent items teach ten
+    thousand times less than a rare one or than the prior (compare `value`); x need not be in the table's support, and teaches x^2.
     """
     x = as_scalar("x", x, 0)
     if not table.slope:

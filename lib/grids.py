@@ -8,13 +8,13 @@ from collections import OrderedDict
 from threading import Lock
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
-from lib import envelopes, laws, store, sweep
+from lib import envelopes, store, sweep
+from lib.envelopes import full_observation_edge
 from lib.laws import WIDTH
-from lib.levels import CELLS, arrival, bound_lattices, ladder, lattices, precisions
+from lib.levels import CELLS, lattices, precisions
 
 REMEMBER = 200e6        # bytes of tables kept in memory
 GUARD = Lock()          # of MEMORY: features are solved in threads
@@ -40,28 +40,18 @@ class Tables(OrderedDict):
 MEMORY = Tables()
 
 
-class Accuracy(NamedTuple):
-    """How finely the best value is swept."""
+class Fineness(NamedTuple):
+    """How finely a table is swept."""
 
-    unit: float           # spacing of the levels, mean informations at the first; 0: the lattice of the items alone
+    unit: float           # spacing of the levels, over their precision or (best value) in mean informations at the first;
+                          # 0: the lattice of the items alone
     end: float            # what may be left to learn at the last level
     eta: float            # spacing of the lattice of the mean, posterior standard deviations (or see `lattices`)
     kappa: float          # lattice points in a step of the mean
+    reach: float          # tails are cut at this many standard deviations, and by a bound paid for
     atoms: int            # informations kept
     read: float           # spacing of the lattice that a look-up reads, steps of the mean
-    far: float            # largest informations above the first level that are served as sharply; 0: that level alone
-
-
-class Fineness(NamedTuple):
-    """How finely a bound is swept."""
-
-    unit: float           # spacing of the levels over their precision; 0: the lattice of the items alone
-    end: float            # what may be left to learn at the last level
-    eta: float            # spacing of the lattice of the mean, posterior standard deviations (or see `lattices`)
-    reach: float          # tails are cut at this many standard deviations, and paid for
-    atoms: int            # informations kept
-    read: float           # spacing of the lattice that a look-up reads, steps of the mean
-    far: float            # largest informations above the first level that are served as sharply; 0: that level alone
+    far: float            # largest informations above the first level that are `served` as sharply; 0: that level alone
 
 
 def psi(z):
@@ -69,59 +59,20 @@ def psi(z):
     return np.maximum(0, z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
 
 
-@nb.njit(cache=True)
-def mixed_calls(count, d, weight, t):
-    """(2 count + 1,) sum_n weight[n] E (t[n] Z - |l| d)^+ for l = -count .. count."""
-    out = np.zeros(2 * count + 1)
-    for n in range(t.size):
-        for l in range(count + 1):
-            if l * d > 9 * t[n]:                       # psi is 0 to the last digit from there on
-                break
-            out[count + l] += weight[n] * t[n] * laws.psi(-l * d / t[n])
-    for l in range(count):
-        out[l] = out[2 * count - l]
-    return out
-
-
-def full_observation_edge(count, d, b, mean_x, mass, gamma):
-    """What full observation earns above commitment at m = -count d .. count d: a sum over items that are not of size 0.
-
-    E[x] / mass a/gamma sum_n a^n E (m_n^+ - m^+), a the discount from one to the next.  Each tells at most 1, and n is
-    rounded up to about 60 values, so the sum errs upward.
-    """
-    a = arrival(gamma, mass)
-    n = np.unique(np.ceil(np.geomspace(1, 45 / -math.log(a) + 1, 60)))
-    weight = (a ** np.append(1, n + 1) - a ** np.append(n + 1, np.inf)) / (1 - a)
-    return mean_x / mass * a / gamma * mixed_calls(count, d, weight, np.sqrt(1 / b - 1 / (b + np.append(n, np.inf))))
-
-
-def solve_best(x, q, p, gamma, b0, accuracy):
-    """The sweep of the best value in table units, as fine as `accuracy` asks."""
-    x, q, p = thin(x, q, p, accuracy.atoms)
-    far = b0 + accuracy.far + 3 / (1 - gamma)
-    end = accuracy.end * (1 if accuracy.far else min(1, (1 / (1 - gamma) / b0) ** 0.5))     # little can be learned
-    levels = precisions(b0, q, p, gamma, accuracy.unit, end, far if accuracy.far else 0.0)
-    spacing = lattices(levels, q, p, gamma, accuracy.eta, accuracy.kappa, accuracy.far)
+def solve_best(x, q, p, gamma, b0, fineness):
+    """The sweep of the best value in table units, as fine as `fineness` asks."""
+    x, q, p = thin(x, q, p, fineness.atoms)
+    levels = precisions(b0, q, p, gamma, fineness)
+    spacing = lattices(levels, q, p, gamma, fineness, False)
     n = int(WIDTH * sweep.learnable_sd(levels[-1], gamma) / spacing[-1])
     start = 0.5 * full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), p.sum(), gamma)
     first, ptr, D = sweep.sweep(x, q, p, gamma, levels, spacing, start)
-    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p, np.array([accuracy.read]), np.zeros((0, 0)), np.zeros(0))
+    return sweep.Grid(levels, spacing, first, ptr, D, x, q, p, np.array([fineness.read]), np.zeros((0, 0)), np.zeros((3, 0)))
 
 
 def solve_bound(kind, x, q, p, gamma, b0, fineness):
     """One certified sweep (sweep.UPPER or LOWER) in table units, as fine as `fineness` asks."""
-    x, q, p = rounded(kind, x, q, p, fineness.atoms)
-    infos, group = np.unique(q, return_inverse=True)
-    levels = ladder(b0, q, p, gamma, fineness)
-    spacing = bound_lattices(levels, q, p, gamma, fineness)
-    sd = np.array([sweep.learnable_sd(b, gamma) for b in levels])
-    half = np.ceil(fineness.reach * sd / spacing).astype(np.int64) + 1
-    start = np.zeros(2 * half[-1] + 1)
-    if kind == sweep.UPPER:
-        start = full_observation_edge(half[-1], spacing[-1], levels[-1], np.sum(x * p), p.sum(), gamma)
-    below = np.append(levels[0], np.maximum(levels[:-1], levels[0] + infos[0]))
-    return envelopes.sweep(kind, x, infos, p, group, gamma, levels, spacing, half, start, below,
-                           np.array([fineness.read, fineness.reach]), kind == sweep.UPPER or fineness.unit > 0)
+    return envelopes.sweep(kind, *rounded(kind, x, q, p, fineness.atoms), gamma, b0, fineness)
 
 
 def groups(q, p, most):
@@ -168,9 +119,9 @@ def thin(x, q, p, most):
     return np.bincount(group, p * x)[keep] / P[keep], np.bincount(group, p * q)[keep] / P[keep], P[keep]
 
 
-def stored_side(kind, x, q, p, gamma, b0, accuracy):
+def stored_side(kind, x, q, p, gamma, b0, fineness):
     """`solve_best` or `solve_bound`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = store.digest("sweep 8", kind, x, q, p, gamma, b0, accuracy)
+    key = store.digest("sweep 9", np.concatenate(((kind, gamma, b0), fineness, x, q, p)))
     with GUARD:
         if key in MEMORY:
             MEMORY.move_to_end(key)
@@ -180,8 +131,8 @@ def stored_side(kind, x, q, p, gamma, b0, accuracy):
     try:
         grid = sweep.Grid(**kept)
     except TypeError:
-        grid = (solve_best(x, q, p, gamma, b0, accuracy) if kind == sweep.GUESS else
-                solve_bound(kind, x, q, p, gamma, b0, accuracy))
+        grid = (solve_best(x, q, p, gamma, b0, fineness) if kind == sweep.GUESS else
+                solve_bound(kind, x, q, p, gamma, b0, fineness))
         if folder:
             store.save(folder, key, grid._asdict())
     with GUARD:

@@ -72,20 +72,30 @@ def tail(z):
 
 
 @nb.njit(cache=True)
+def enough(less, t, d, reach):
+    """Whether t'^2 = t^2 - less does for `shrunk`: at distance 0, and at the last cell within reach (so between, too)."""
+    e, t1 = less / (t * t), math.sqrt(t * t - less)
+    z, h = reach + d / t1, 1 + (1 - e) * math.log1p(-e) / e
+    return less * t1 >= 0.25 * d * d * t * math.exp(z * z * max(0.125 * (d / t1) ** 2 - 0.5 * h, 0.0))
+
+
+@nb.njit(cache=True)
 def shrunk(t, d, reach):
     """t' < t such that N(0, t'^2), split linearly to the lattice, has call prices below those of N(0, t^2).
 
-    For cells within `reach` standard deviations: t^2 - t'^2 >= d^2/4 t/t' exp(((reach + d/t') d/t')^2 / 8); nan where
-    d is too wide.
+    For cells within `reach` standard deviations t', and with the same t^2 - t'^2 for every wider t; nan where d is too
+    wide (chapter "The dynamic program", "Lower law").
     """
-    less = 0.25 * d * d
-    while less < 0.9 * t * t:
-        t1 = math.sqrt(t * t - less)
-        enough = 0.25 * d * d * t / t1 * math.exp(((reach + d / t1) * d / t1) ** 2 / 8)
-        if enough <= less:
-            return t1
-        less = enough * 1.0001
-    return np.nan
+    low, high = 0.25 * d * d, min(0.6 * t * t, 1.5 * d * d)
+    if high <= low or not enough(high, t, d, reach):
+        return np.nan
+    while high > 1.002 * low:
+        less = math.sqrt(low * high)
+        if enough(less, t, d, reach):
+            high = less
+        else:
+            low = less
+    return math.sqrt(t * t - high)
 
 
 @nb.njit(cache=True)

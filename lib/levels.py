@@ -39,89 +39,110 @@ def last_precision(b0, q, p, gamma, end, least):
     return last
 
 
-def precisions(b0, q, p, gamma, unit, end, least=0.0):
-    """Ascending precision levels from b0 to where nothing is left to learn.
+def precisions(b0, q, p, gamma, fineness):
+    """Ascending precision levels of the best value, from b0 to where nothing is left to learn.
 
-    Information alike for all items: the exact lattice b0 + j q; `unit` = 0 asks for it alone.  Otherwise the levels
+    Information alike for all items: the exact lattice b0 + j q; unit = 0 asks for it alone.  Otherwise the levels
     are `unit` mean informations apart at b0 and wider where the future is discounted.
     """
-    rate, square, most, mass = np.sum(p * q), np.sum(p * q * q), q.max(), p.sum()
-    last = last_precision(b0, q, p, gamma, end, least)
+    if not fineness.unit:
+        return ladder(b0, q, p, gamma, fineness)
+    rate, square, most = np.sum(p * q), np.sum(p * q * q), q.max()
+    end = fineness.end * (1 if fineness.far else min(1, (1 / (1 - gamma) / b0) ** 0.5))     # little can be learned
+    last = last_precision(b0, q, p, gamma, end, b0 + fineness.far + 3 / (1 - gamma) if fineness.far else 0.0)
     chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
     levels = [b0]
-    while unit and levels[-1] < max(last, chain[-1]):
+    while levels[-1] < max(last, chain[-1]):
         b = levels[-1]
         later = min(-0.5 * math.log(gamma) * (b - b0) * rate / square, 50.0)
-        graded = unit * rate / mass * math.sqrt(b / b0) * math.exp(later)
-        levels.append(b + min(graded, most / 2, 0.1 * b))
+        graded = fineness.unit * rate / p.sum() * math.sqrt(b / b0) * math.exp(later)
+        levels.append(b + max(min(graded, most / 2, 0.1 * b), 3e-4 * b))
     levels = np.union1d(chain, levels)
-    return levels[np.concatenate(([True], np.diff(levels) > 1e-12 * levels[1:]))]
+    return levels[np.append(True, np.diff(levels) > 1e-12 * levels[1:])]
 
 
-def nested(target):
-    """The widest spacings up to `target` that start with its first and halve now and then."""
-    return target[0] * 0.5 ** np.maximum.accumulate(np.ceil(np.log2(target[0] / target) - 1e-9))
-
-
-def spread(levels, q, p, gamma, eta):
-    """Spacings in posterior standard deviations that are worth a relative error of about eta^2 at the first level.
-
-    An error at a level is made with the discounted probability of getting there, so the lattice may widen.
-    """
-    a, items = max(arrival(gamma, p.sum()), 1e-3), (levels - levels[0]) * p.sum() / np.sum(p * q)
-    weight, each = np.maximum(a**items, 1e-60), np.diff(items)
-    moved = np.sqrt(1 / levels[0] - 1 / levels[1:])
-    error = np.sum(each * weight[1:] ** 0.5 / levels[1:] / moved) / 8      # of a lattice of spacing sd weight^-1/4
-    return min(eta * math.sqrt((1 - a) * np.sum(each * weight[1:] * moved) / error), 1.0) * weight ** -0.25
-
-
-def lattices(levels, q, p, gamma, eta, kappa, far):
-    """Lattice spacing of each level: at most eta posterior standard deviations and 1/kappa of a step of the mean.
-
-    Where only the first level has to be sharp, as `spread` has it.
-    """
-    step = np.sqrt(1 / levels - 1 / (levels + np.sum(p * q * q) / np.sum(p * q)))
-    share = eta if far else spread(levels, q, p, gamma, eta)
-    return nested(np.minimum(share / np.sqrt(levels), step / kappa))
-
-
+@nb.njit(cache=True)
 def learnable(b, q, p, gamma):
     """Share of the standard deviation of theta that the horizon lets anyone learn from precision b on, in (0, 1]."""
     ahead = np.sum(p * q) / p.sum() * max(1.0, p.sum() / -math.log(gamma))
-    return np.sqrt(ahead / (b + ahead))
+    return math.sqrt(ahead / (b + ahead))
 
 
+@nb.njit(cache=True)
 def discounted(b, sharp, q, p, gamma):
     """-log of the discount of what is reached at precision b, counted from precision `sharp` on."""
-    return -math.log(gamma) * p.sum() / np.sum(p * q) * np.maximum(b - sharp, 0.0)
+    return -math.log(gamma) * p.sum() / np.sum(p * q) * max(b - sharp, 0.0)
 
 
+@nb.njit(cache=True)
+def served(q, p, far):
+    """`far` largest informations, or three times as many average ones where the largest are rare."""
+    return far * min(1.0, 3 * np.sum(p * q) / p.sum())
+
+
+@nb.njit(cache=True)
 def ladder(b0, q, p, gamma, fineness):
     """Ascending precision levels of a bound: b0, then from b0 + the least information that counts on.
 
     unit = 0: the lattice b0 + j q of items of one information.  Otherwise the spacing grows with the precision and,
-    from b0 + far on, where the future is discounted.
+    beyond what is `served` sharply, where the future is discounted.
     """
-    if not fineness.unit:
-        return precisions(b0, q, p, gamma, 0.0, fineness.end * min(1, (1 / (1 - gamma) / b0) ** 0.5))
-    least = b0 + fineness.far + 3 / (1 - gamma) if fineness.far else 0.0
-    last = last_precision(b0, q, p, gamma, fineness.end, least)
-    levels, sharp = [b0, b0 + max(q.min(), 1e-9 * b0)], b0 + fineness.far
+    if fineness.unit == 0:
+        last = last_precision(b0, q, p, gamma, fineness.end * min(1.0, math.sqrt(1 / (1 - gamma) / b0)), 0.0)
+        return b0 + np.arange(math.ceil((last - b0) / q[-1]) + 1) * q[-1]
+    sharp = b0 + served(q, p, fineness.far)
+    least = sharp + served(q, p, 3 / (1 - gamma)) if fineness.far > 0 else 0.0
+    last, levels = last_precision(b0, q, p, gamma, fineness.end, least), [b0, b0 + max(q[0], 1e-9 * b0)]
     while levels[-1] < last:
         b = levels[-1]
-        later = discounted(b, sharp, q, p, gamma) / 3
+        later = discounted(b, sharp, q, p, gamma) / 4
         unit = fineness.unit * b * learnable(min(b, sharp), q, p, gamma)
-        levels.append(b + min(unit * math.exp(min(later, 3.0)), max(q.max(), unit)))
+        levels.append(b + min(unit * math.exp(min(later, 3.0)), max(q[-1], unit)))
     return np.array(levels)
 
 
-def bound_lattices(levels, q, p, gamma, fineness):
-    """Lattice spacing of each level of a bound: as `spread` has it, or eta learnable standard deviations up to far."""
-    if not fineness.unit:
-        return lattices(levels, q, p, gamma, fineness.eta, 2.0, fineness.far)
-    if not fineness.far:
-        least = 0.15 * fineness.eta * learnable(levels[0], q, p, gamma)        # where levels are many items apart
-        return nested(np.clip(spread(levels, q, p, gamma, fineness.eta), least, 0.3) / np.sqrt(levels))
-    wider = np.exp(np.minimum(discounted(levels, levels[0] + fineness.far, q, p, gamma) / 4, 2.0))
-    share = learnable(np.minimum(levels, levels[0] + fineness.far), q, p, gamma)
-    return nested(fineness.eta * wider * share / np.sqrt(levels))
+@nb.njit(cache=True)
+def spread(levels, q, p, gamma, eta):
+    """(share, a): spacings of share a^(-items/4) standard deviations are worth a relative error of about eta^2 at the
+    first level.  An error at a level is made with the discounted probability of getting there, so they may widen.
+    """
+    a, mean = max(arrival(gamma, p.sum()), 1e-3), np.sum(p * q) / p.sum()
+    value, error = 0.0, 0.0                             # of a lattice of spacing sd weight^-1/4
+    for j in range(1, levels.size):
+        each = (levels[j] - levels[j - 1]) / mean
+        weight = max(a ** ((levels[j] - levels[0]) / mean), 1e-60)
+        moved = math.sqrt(1 / levels[0] - 1 / levels[j])
+        value += each * weight * moved
+        error += each * math.sqrt(weight) / levels[j] / moved
+    return min(eta * math.sqrt((1 - a) * value / (error / 8)), 1.0), a
+
+
+@nb.njit(cache=True)
+def lattices(levels, q, p, gamma, fineness, bound):
+    """Lattice spacing of each level: the widest that start with the first target and halve now and then.
+
+    The target is at most 1/kappa of a step of the mean, for the information that teaches most, and a share of the
+    posterior standard deviation: eta, or as `spread` has it where only the first level has to be sharp; of a `bound`
+    between levels it counts what can be learned, and grows beyond what is served, where the future is discounted.
+    """
+    b0, eta, out, halvings = levels[0], fineness.eta, np.empty(levels.size), 0.0
+    sharp = b0 + served(q, p, fineness.far)
+    first, a = spread(levels, q, p, gamma, eta)
+    graded, info, mean = bound and fineness.unit > 0, np.sum(p * q * q) / np.sum(p * q), np.sum(p * q) / p.sum()
+    for j in range(levels.size):
+        b = levels[j]
+        share = eta
+        if fineness.far == 0:
+            share = first * max(a ** ((b - b0) / mean), 1e-60) ** -0.25
+        if graded and fineness.far == 0:
+            share = min(max(share, 0.15 * eta * learnable(b0, q, p, gamma)), 0.3)      # where levels are many items apart
+        elif graded:
+            share *= learnable(min(b, sharp), q, p, gamma) * math.exp(min(discounted(b, sharp, q, p, gamma) / 4, 2.0))
+        target = share / math.sqrt(b)
+        if not graded or fineness.far == 0:
+            target = min(target, math.sqrt(1 / b - 1 / (b + info)) / fineness.kappa)
+        if j == 0:
+            out[0] = target
+        halvings = max(halvings, math.ceil(math.log2(out[0] / target) - 1e-9))
+        out[j] = out[0] * 0.5**halvings
+    return out

@@ -9,8 +9,9 @@ import numba as nb
 import numpy as np
 
 from lib.laws import WIDTH, hat, psi, shrunk, tail
-from lib.steps import ahead_lower, ahead_upper, outside
+from lib.steps import ahead_upper, outside
 from lib.sweep import UPPER, level_atoms, rounding, solve_point, thinned
+from lib.tangents import ahead_lower
 
 
 @nb.njit(cache=True)
@@ -59,7 +60,7 @@ def bound(kind, grid, K, gamma, idle, b, ms, out):
         if kind == UPPER:
             D, d = ahead_upper(grid, b_next, grid.read[0] * t)
         else:
-            D, slope, curvature, d = ahead_lower(grid, b_next, 0, grid.read[0] * t)
+            D, slope, bend, d = ahead_lower(grid, b_next, b_next, b_next, 1, grid.read[0] * t)
         for i in range(ms.size):
             ahead = smoothed(kind, D, -(D.size // 2), d, D.size // 2 * d, K, gamma, ms[i], t, b_next, reach)
             if np.isnan(ahead):

@@ -4,8 +4,7 @@ Scale and state as in lib.sweep: noise_sd = 1, net mean m, precision b, K = E[x]
 D = w - K m^+ on a lattice -n d .. n d of the mean.  What an item leads to, w(., b + x^2), is bounded at the nodes from
 the levels around b + x^2 and then averaged over the move of the mean (chapter "The dynamic program"):
   UPPER  log((w + K E theta^-) / sqrt(b)) is convex in b at fixed m: a chord between two levels; chords in m;
-  LOWER  a policy made for a level also serves near it, with a slope in b and a curvature that is bounded; a law in m
-         that the normal law dominates.
+  LOWER  the tangent of lib.tangents in b; a law in m that the normal law dominates.
 """
 import math
 
@@ -13,15 +12,8 @@ import numba as nb
 import numpy as np
 
 from lib.laws import PHI0, hat_law, psi, shrunk, tail
-from lib.sweep import learnable_sd, rounding, thinned
-
-
-@nb.njit(cache=True)
-def nodes(grid, level, values, stride):
-    """`values` at every stride-th node of a level, m = 0 in the middle."""
-    n = -grid.first[0, level]
-    start = grid.ptr[level] + n % stride
-    return values[start:grid.ptr[level] + 2 * n + 1:stride].copy()
+from lib.sweep import learnable_sd, nodes, rounding, thinned
+from lib.tangents import ahead_lower
 
 
 @nb.njit(cache=True)
@@ -61,32 +53,6 @@ def chord(D, known, fall, D_u, known_u, below, b, above, d):
         top = Q * up * (1 - c1 * e * (1 + c2 * e * (1 + c3 * e * (1 + c4 * e))))
         a = a0 + a2 * l * l
         D[i] = max(min(top - known[i] + fall[i] * beta * (1 - 0.5 * a * beta + (a * a + b2) * beta * beta / 6), D[i]), 0.0)
-
-
-@nb.njit(cache=True)
-def ahead_lower(grid, b, known, coarse):
-    """(D, slope, curvature, d): at most w(., b) - K m^+ at nodes -n..n, as a function of b near here.
-
-    With beta the distance from b, w - K m^+ >= D + slope beta - curvature beta^2 within the reach of the level used.
-    """
-    levels, last = grid.levels, grid.levels.size - 1
-    l, u = rounding(b, levels)
-    if u > last:
-        return np.zeros(3), np.zeros(3), 0.0, grid.spacing[last]
-    rough = grid.extra.size == 0                        # no slopes were kept: the level above is worth less
-    if not rough and l >= known and b - levels[l] < levels[u] - b:
-        u = l
-    stride = thinned(grid.spacing[u], coarse)
-    D, d = nodes(grid, u, grid.D, stride), stride * grid.spacing[u]
-    slope = np.zeros(D.size)
-    beta, curvature = b - levels[u], 0.0
-    if not rough:
-        slope, curvature = nodes(grid, u, grid.extra[0], stride), grid.curvature[u]
-        bend = curvature * beta
-        for i in range(D.size):
-            moved = D[i] + (slope[i] - bend) * beta
-            D[i], slope[i] = (moved, slope[i] - 2 * bend) if moved > 0 else (0.0, 0.0)
-    return D, slope, curvature, d
 
 
 @nb.njit(cache=True)
@@ -148,18 +114,18 @@ def step_upper(out, grid, K, gamma, first, j, info, hindsight):
 
 
 @nb.njit(cache=True)
-def step_lower(out, change, grid, K, gamma, first, j, info, below):
-    """out[i] <= E w((first + i) d + t Z, b + info) of level j with its derivative in b, `change`; returns (ok, curvature).
+def step_lower(out, change, grid, K, gamma, first, j, info, below, above):
+    """out[i] <= E w((first + i) d + t Z, b + info) of level j with its derivative in b, `change`; returns the bend.
 
-    The three describe a lower bound for all precisions from `below` to halfway to the next level; without ok nothing
-    is learned.
+    The three describe a lower bound for all precisions from `below` to `above`: -inf where the lattice is too wide.
     """
-    b, above, reach = grid.levels[j], 0.5 * (grid.levels[j] + grid.levels[j + 1]), grid.read[1]
-    D, slope, curvature, d = ahead_lower(grid, b + info, j + 1, 0.0)
+    b, reach = grid.levels[j], grid.read[1]
+    D, slope, bend, d = ahead_lower(grid, below + info, b + info, above + info, j + 1, 0.0)
     short = math.sqrt(info / (above * (above + info)))
     shorter = shrunk(short, d, reach)
     if not shorter > 0:
-        return False, 0.0
+        out[:] = -np.inf
+        return bend
     lost = short * short - shorter * shorter           # of t^2, at every precision
     t = math.sqrt(info / (b * (b + info)) - lost)
     weights, calls = hat_law(t, d, reach)
@@ -167,11 +133,13 @@ def step_lower(out, change, grid, K, gamma, first, j, info, below):
     fast = 1 / below**2 - 1 / (below + info) ** 2      # at most, of t^2 in b
     longest = math.sqrt(info / (below * (below + info)) - lost)
     cut = K * longest * psi(-reach)                    # where call prices of the law may exceed the normal ones
-    cut += (above - below) * fast * outside(0.0, b, gamma, K) * PHI0 * reach * math.exp(-0.5 * reach**2) / shorter**2
+    edge, steep = PHI0 * math.exp(-0.5 * reach**2) / shorter, max(np.abs(np.diff(D)).max(), D[0], D[-1]) / d
+    cut += (above - below) * fast * edge * (2 * reach / shorter * magnitude(D) + steep + 0.5 * K)   # left out of `change`
+    cut += (above - below) * 2 * tail(reach) * magnitude(slope)
     prices(out, first, ratio, d, K, calls, -cut)
     slide(out, first, ratio, weights, D)
     if grid.extra.size == 0:
-        return True, 0.0
+        return bend
     bell = np.empty(weights.size)                      # d/d(t^2) of call prices is half the density
     for l in range(bell.size):
         bell[l] = 0.5 * PHI0 / t * math.exp(-0.5 * (l * d / t) ** 2)
@@ -185,7 +153,8 @@ def step_lower(out, change, grid, K, gamma, first, j, info, below):
     fastest = 0.5 * fast**2 / shorter**2
     excess = max(fastest - 2 / above**3 + 2 / (above + info) ** 3, 0.0)     # of convex kinks; 0 unless t is short
     concave = negative(kinks) * (fastest + 2 / below**3 - 2 / (below + info) ** 3)
-    return True, curvature + fast * drift + 0.25 * PHI0 / shorter * (excess * negative(-kinks) + concave)
+    bend[0] += fast * drift + 0.25 * PHI0 / shorter * (excess * negative(-kinks) + concave)
+    return bend
 
 
 @nb.njit(cache=True)

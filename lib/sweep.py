@@ -31,8 +31,8 @@ class Grid(NamedTuple):
     info: np.ndarray      # (n,) what each adds to the precision, ascending, and
     probs: np.ndarray     # (n,) their probabilities
     read: np.ndarray      # spacing of the lattice that a look-up reads, in steps of the mean; where tails are cut, in sd
-    extra: np.ndarray     # upper: log((w + K E theta^-) / sqrt(b)); lower: slope of w in b; one for each of D, or none
-    curvature: np.ndarray     # (J,) lower: at most this much curvature in b goes with the slope
+    extra: np.ndarray     # upper: K (E theta^- + m^+) and its fall in b; lower: slope of w in b, if it is kept; one for each of D
+    bend: np.ndarray      # (3, J) lower: curvature, kink above and kink below, lib.tangents
 
 
 @nb.njit(cache=True)
@@ -97,6 +97,14 @@ def thinned(d, coarse):
     while 2 * stride * d <= coarse:
         stride *= 2
     return stride
+
+
+@nb.njit(cache=True)
+def nodes(grid, level, values, stride):
+    """`values` at every stride-th node of a level, m = 0 in the middle."""
+    n = -grid.first[0, level]
+    start = grid.ptr[level] + n % stride
+    return values[start:grid.ptr[level] + 2 * n + 1:stride].copy()
 
 
 @nb.njit(cache=True)

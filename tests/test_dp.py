@@ -290,7 +290,7 @@ def test_tables_are_kept_on_disk_and_damage_is_ignored(tmp_path, monkeypatch):
 def test_rounding_errors_fit_into_the_slack():
     """A whole upper sweep by exactly rounded sums, in plain loops: it uses less than a hundredth of the slack."""
     one = np.ones(1)
-    grid = grids.solve_bound(sweep.UPPER, one, one, one, .5, 1.0, grids.Fineness(0.0, .09, .2, 8.25, 1, .1, 0.0))
+    grid = grids.solve_bound(sweep.UPPER, one, one, one, .5, 1.0, grids.Fineness(0.0, .09, .2, 2.0, 8.25, 1, .1, 0.0))
     ours = grid.D[grid.ptr[0] + np.arange(grid.first[1, 0])]
     assert np.abs(naive.upper_sweep(grid, .5) - ours).max() < dp.SLACK / 100 * 2
 

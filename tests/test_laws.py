@@ -48,19 +48,26 @@ def test_the_best_guess_has_the_variance_of_the_step(t, d):
     assert weights @ nodes(weights, d) ** 2 == pytest.approx(t * t, rel=1e-8)
 
 
-@pytest.mark.parametrize("shift", (0.0, 0.31, 0.77))
-@pytest.mark.parametrize("d", (0.06, 0.2, 0.5))
-def test_the_shrunk_law_is_dominated_wherever_the_lattice_lies(d, shift):
-    """Chords of the call prices of the smaller variance stay below those of the normal law, within the reach."""
-    reach = 4.5
+@pytest.mark.parametrize("shift", (0.0, 0.31, 0.5, 0.77))
+@pytest.mark.parametrize("d", (0.06, 0.2, 0.5, 0.7))
+@pytest.mark.parametrize("reach", (3.0, 4.5, 5.5))
+def test_the_shrunk_law_is_dominated_wherever_the_lattice_lies(d, shift, reach):
+    """Chords of the call prices of the smaller variance stay below those of the normal law, within the reach.
+
+    So they do for a wider law with the same loss of variance.
+    """
     less = laws.shrunk(1.0, d, reach)
+    for t in (1.0, 1.1, 1.5, 4.0):
+        t1 = np.sqrt(t * t - 1 + less * less)
+        nodes = (np.arange(int(2 * t * reach / d) + 3) - int(t * reach / d) - 1 - shift) * d
+        nodes = nodes[np.abs(nodes) <= reach * t1 + d]
+        wide = np.linspace(nodes[0], nodes[-1], 6001)
+        assert (np.interp(wide, nodes, normal_call(nodes, t1)) <= normal_call(wide, t) + 1e-15).all()
     nodes = (np.arange(int(2 * reach / d) + 1) - int(reach / d) - shift) * d
-    nodes = nodes[np.abs(nodes) <= reach * less]
     fine = np.linspace(nodes[0], nodes[-1], 3001)
-    assert (np.interp(fine, nodes, normal_call(nodes, less)) <= normal_call(fine, 1.0) + 1e-15).all()
     mid = np.abs(fine) < 1
     loss = normal_call(fine, 1.0) - np.interp(fine, nodes, normal_call(nodes, less))
-    assert loss[mid].max() < 0.3 * d * d                # and close: second order in d
+    assert loss[mid].max() < (0.3 if d < 0.7 else 0.4) * d * d                # and close: second order in d
 
 
 def test_a_step_too_small_for_the_lattice_has_no_lower_law():

@@ -8,8 +8,9 @@ LIB = Path(__file__).parents[1] / "lib"
 LAYERS = (                              # from the bottom; modules side by side do not know one another
     "problem streams scene store records readers laws",
     "kernels foresight charges lattice sweep documents own statistics chunks instances verdicts",
-    "steps lanes posterior priors yelp arxiv citeulike",
-    "envelopes lookup levels",
+    "tangents levels lanes posterior priors yelp arxiv citeulike",
+    "steps",
+    "envelopes lookup",
     "grids",
     "dp datasets predict",
     "policies relaxations optimum losses sources cautions",
