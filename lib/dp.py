@@ -118,8 +118,8 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
 
 def fineness(kind, q, gamma, tol, between):
     """`grids.Fineness`: bounds a relative width of about tol apart at var_max, the best value well within."""
-    read, far, best = min(1.4 * math.sqrt(tol), 0.01 if kind == sweep.GUESS else 0.1), min(150.0, 5 / tol), kind == sweep.GUESS
-    root, patience = math.sqrt(tol), min(max(10 * (1 - gamma), 0.02), 5) ** 0.1
+    best, root, patience = kind == sweep.GUESS, math.sqrt(tol), min(max(10 * (1 - gamma), 0.02), 5) ** 0.1
+    read, far = min(1.4 * root, 0.01 if best else 0.1), min(150.0, 5 / tol)
     reach = WIDTH if best else laws.reach(tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma)))
     if q.min() == q.max() and not between:
         return Fineness(0.0, (3 if best else 4) * tol, math.sqrt(1.5 * tol), 1.0 if best else 2.0, reach, 1, read, 0.0)
@@ -152,6 +152,12 @@ def hold(table, net_mean, var, points):
     return out.reshape(out.shape[:-1] + m.shape)
 
 
+def certified(table):
+    """ValueError for a table without bounds."""
+    if table.slope and table.upper is None:
+        raise ValueError("this table was solved with certify=False: it has no bracket")
+
+
 def value(table, net_mean, var):
     """The value before x is seen, without the leading gamma (paper, V_j averaged over x).
 
@@ -174,8 +180,7 @@ def value(table, net_mean, var):
     ValueError
         For a variance below 0 or above var_max, NaN, or a table without certificate.
     """
-    if table.slope and table.upper is None:
-        raise ValueError("this table was solved with certify=False: it has no bracket")
+    certified(table)
 
     def points(m, b):
         low, high = (read(table, kind, m, b) for kind in (sweep.LOWER, sweep.UPPER))
@@ -198,10 +203,9 @@ def smoothed_value(table, net_mean, sd, var):
     -------
     Bracket
     """
+    certified(table)
     if not table.slope:
         return Bracket(0.0, 0.0, 0.0)
-    if table.upper is None:
-        raise ValueError("this table was solved with certify=False: it has no bracket")
     m, b = table_units(table, net_mean, var)
     m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
     s, ends = 1 / math.sqrt(b), []
@@ -242,7 +246,8 @@ def q_values(table, net_mean, var, x=1.0):
     """Q factors of an item of magnitude x: (discard, forward), reward units (paper, section III-B).
 
     Both are best guesses, accurate to about 1e-4 of the value, but to percents alone where frequent items teach ten
-    thousand times less than a rare one or than the prior (compare `value`); x need not be in the table's support, and teaches x^2.
+    thousand times less than a rare one or than the prior (compare `value`).  x need not be in the table's support, and
+    teaches x^2.
     """
     x = as_scalar("x", x, 0)
     if not table.slope:

@@ -178,10 +178,11 @@ def solve_lower(grid, j, lo, q, group, gamma, K):
         if over == 0 or mass == 0:
             break
         grid.bend[2, j + 1] += MORE * over / gap
-    for k in range(grid.ptr[j], grid.ptr[j + 1]):
-        grid.D[k] = max(grid.D[k] - gamma * mass / (1 - gamma) * over, 0.0)
-        grid.extra[0, k] *= grid.D[k] > 0
-    grid.bend[2, j + 1] += excess(grid, j + 1, j, low, grid.levels[j]) / gap
+    if over > 0:
+        for k in range(grid.ptr[j], grid.ptr[j + 1]):
+            grid.D[k] = max(grid.D[k] - gamma * mass / (1 - gamma) * over, 0.0)
+            grid.extra[0, k] *= grid.D[k] > 0
+        grid.bend[2, j + 1] += excess(grid, j + 1, j, low, grid.levels[j]) / gap
     grid.bend[1, j] += excess(grid, j, j + 1, grid.levels[j + 1], farthest(grid.levels, j)) / gap
     return found
 

@@ -48,8 +48,7 @@ def precisions(b0, q, p, gamma, fineness):
     if not fineness.unit:
         return ladder(b0, q, p, gamma, fineness)
     rate, square, most = np.sum(p * q), np.sum(p * q * q), q.max()
-    end = fineness.end * (1 if fineness.far else min(1, (1 / (1 - gamma) / b0) ** 0.5))     # little can be learned
-    last = last_precision(b0, q, p, gamma, end, b0 + fineness.far + 3 / (1 - gamma) if fineness.far else 0.0)
+    last = last_precision(b0, q, p, gamma, fineness.end, b0 + fineness.far + 3 / (1 - gamma))
     chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
     levels = [b0]
     while levels[-1] < max(last, chain[-1]):
@@ -127,13 +126,11 @@ def lattices(levels, q, p, gamma, fineness, bound):
     """
     b0, eta, out, halvings = levels[0], fineness.eta, np.empty(levels.size), 0.0
     sharp = b0 + served(q, p, fineness.far)
-    first, a = spread(levels, q, p, gamma, eta)
+    first, a = spread(levels, q, p, gamma, eta) if fineness.far == 0 else (eta, 1.0)
     graded, info, mean = bound and fineness.unit > 0, np.sum(p * q * q) / np.sum(p * q), np.sum(p * q) / p.sum()
     for j in range(levels.size):
         b = levels[j]
-        share = eta
-        if fineness.far == 0:
-            share = first * max(a ** ((b - b0) / mean), 1e-60) ** -0.25
+        share = first * max(a ** ((b - b0) / mean), 1e-60) ** -0.25
         if graded and fineness.far == 0:
             share = min(max(share, 0.15 * eta * learnable(b0, q, p, gamma)), 0.3)      # where levels are many items apart
         elif graded:
