@@ -34,7 +34,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from clock import seconds  # noqa: E402
-from lib import dp, grids  # noqa: E402
+from lib import dp  # noqa: E402
+from lib.dp import program  # noqa: E402
 
 P, GAMMA, B0 = 0.5, 0.9, 0.1
 SCALE = B0**0.5                                 # noise_sd, in reward units: the prior variance is 1
@@ -45,7 +46,7 @@ ERROR = 2.3e-4                                  # reward units; values are .54 t
 
 def solve(x, probs, gamma, noise_sd, tol, **options):
     """dp.solve from nothing."""
-    grids.MEMORY.clear()
+    program.MEMORY.clear()
     return dp.solve(x, probs, gamma, noise_sd, 1, tol=tol, between=False, **options)
 
 

@@ -72,13 +72,13 @@ def measure(job, folder):
     import msgspec
     import orjson
 
-    from lib import arxiv, datasets
+    from lib.datasets import _arxiv, yelp
     path = folder / "review.json"
     start = time.process_time()
     if job == "yelp":
-        datasets.yelp(folder)
+        yelp(folder)
     elif job == "arxiv":
-        arxiv.papers(path)
+        _arxiv.papers(path)
     else:
         loads = orjson.loads if job == "orjson" else msgspec.json.Decoder().decode
         with open(path, "rb") as file:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lib import datasets, records, sources, yelp
+from lib import datasets
+from lib.datasets import _yelp, records
+from lib.experiments import sources
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 
@@ -87,7 +89,7 @@ def test_movielens_as_a_stream_of_your_own(tmp_path):
 # Yelp
 
 def test_category_layouts(tmp_path):
-    assert [yelp.split_categories(value) for value in (None, "", "Golf, Active Life", ["Golf", "Active Life"])] == [
+    assert [_yelp.split_categories(value) for value in (None, "", "Golf, Active Life", ["Golf", "Active Life"])] == [
         [], [], ["Golf", "Active Life"], ["Golf", "Active Life"]]
     rows = [business("a", None), business("b"), business("c", ""), business("d", "Golf, Active Life"),
             business("e", ["Golf", "Active Life"]), business("f", []), business("g", "Pet Food"),
@@ -114,7 +116,7 @@ def test_an_escaped_slash_is_one_category(tmp_path):
     ("yelp_academic_dataset_business.json", "yelp_academic_dataset_review.json"),
     ("yelp_academic_dataset_business.json.gz", "Review.JSON.GZ")])
 def test_yelp_files_and_defaults(tmp_path, names):
-    rows = [business(f"b{i}", name) for i, name in enumerate(yelp.BUSINESSES)]
+    rows = [business(f"b{i}", name) for i, name in enumerate(_yelp.BUSINESSES)]
     reviews = [review("Zoë", f"b{i}", i % 5 + 1 if i % 2 else float(i % 5 + 1)) for i in range(6)]
     data = datasets.yelp(yelp_folder(tmp_path, rows, reviews, names))
     assert data.features == ("Restaurants", "Shopping", "Food", "Beauty & Spas", "Health & Medical", "Nightlife")
@@ -124,10 +126,10 @@ def test_yelp_files_and_defaults(tmp_path, names):
 
 
 def test_one_setting_replaces_movielens(tmp_path, monkeypatch):
-    rows = [business(f"b{i}", name) for i, name in enumerate(yelp.BUSINESSES)]
+    rows = [business(f"b{i}", name) for i, name in enumerate(_yelp.BUSINESSES)]
     folder = yelp_folder(tmp_path, rows, [review("u", "b0", 4)])
     monkeypatch.setenv("BOOK_YELP", str(folder))
-    assert sources.rated().features == yelp.BUSINESSES
+    assert sources.rated().features == _yelp.BUSINESSES
     monkeypatch.setenv("BOOK_YELP", str(folder / "nowhere"))
     with pytest.raises(ValueError, match="BOOK_YELP is '.*nowhere': it must be the folder"):
         sources.rated()

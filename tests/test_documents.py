@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lib import arxiv, citeulike, datasets, documents, sources, specs
+from lib import datasets
+from lib.datasets import _arxiv, _citeulike, topics
+from lib.experiments import problems, sources
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "tests" / "arxiv_records.jsonl"
@@ -38,16 +40,16 @@ def topic_order(words):
 @given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4).filter(sum), min_size=1, max_size=5))
 def test_steps_sum_exactly(rows):
     shares = np.array(rows) / np.sum(rows, axis=1, keepdims=True)
-    found = documents.steps(shares)
-    assert (found.sum(axis=1, dtype=int) == documents.STEPS).all() and found.min() >= 1
-    assert np.abs(found / documents.STEPS - shares).max() < 5 / documents.STEPS
+    found = topics.steps(shares)
+    assert (found.sum(axis=1, dtype=int) == topics.STEPS).all() and found.min() >= 1
+    assert np.abs(found / topics.STEPS - shares).max() < 5 / topics.STEPS
 
 
 @pytest.mark.parametrize("row, flagged", [
     ([.5, .5], False), ([1, 0], False), ([.5, .5 + 9e-7], False), ([.5, .5 + 2e-6], True), ([0, 0], True),
     ([.5, .39], True), ([1.5, -.5], True), ([np.nan, 1], True), ([np.inf, 0], True), ([50, 50], True)])
 def test_rows_that_do_not_sum_to_one_are_flagged(row, flagged):
-    rows, mask = documents.checked([row, [.25, .75]])
+    rows, mask = topics.checked([row, [.25, .75]])
     assert mask.tolist() == [flagged, False] and len(rows) == 2 - flagged
     np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-15)
 
@@ -60,27 +62,27 @@ def test_topics_are_found_and_empty_documents_flagged():
     counts = np.zeros((401, 75), dtype=int)
     for row, text in zip(counts, texts):
         np.add.at(row, [index[word] for word in text], 1)
-    rows, order = documents.topics(csr_matrix(counts), k=3)
+    rows, order = topics.learn_topics(csr_matrix(counts), k=3)
     names = list(index)
     place = topic_order([[names[j] for j in topic[:5]] for topic in order])
-    assert np.abs(rows[:400, place] / documents.STEPS - shares).mean() < .05
-    assert rows[400].tolist() == [0, 0, 0] and (rows[:400].sum(axis=1, dtype=int) == documents.STEPS).all()
-    again = documents.topics(csr_matrix(counts), k=3)
+    assert np.abs(rows[:400, place] / topics.STEPS - shares).mean() < .05
+    assert rows[400].tolist() == [0, 0, 0] and (rows[:400].sum(axis=1, dtype=int) == topics.STEPS).all()
+    again = topics.learn_topics(csr_matrix(counts), k=3)
     np.testing.assert_array_equal(again[0], rows)
     np.testing.assert_array_equal(again[1], order)
-    assert (documents.topics(csr_matrix(counts), k=3, seed=1)[0] != rows).any()
+    assert (topics.learn_topics(csr_matrix(counts), k=3, seed=1)[0] != rows).any()
 
 
 def test_the_unread_are_sampled_by_the_stated_rule():
     readable = np.ones(50, dtype=bool)
     readable[[3, 40]] = False
     library = np.array([1, 2, 40])
-    draws = {ratio: documents.unread(library, readable, ratio, seed=0, reader=5) for ratio in (1, 4, 100)}
+    draws = {ratio: topics.unread(library, readable, ratio, seed=0, reader=5) for ratio in (1, 4, 100)}
     assert draws[1].tolist() == draws[4][:3].tolist() and len(draws[4]) == 12       # nested
     assert sorted(draws[100]) == sorted(set(range(50)) - {1, 2, 3, 40})              # never read, never empty
-    assert documents.unread(library, readable, 1, seed=0, reader=6).tolist() != draws[1].tolist()
-    assert documents.unread(library, readable, 1, seed=1, reader=5).tolist() != draws[1].tolist()
-    hits = np.bincount([documents.unread(library, readable, 1, 0, r)[0] for r in range(4600)], minlength=50)
+    assert topics.unread(library, readable, 1, seed=0, reader=6).tolist() != draws[1].tolist()
+    assert topics.unread(library, readable, 1, seed=1, reader=5).tolist() != draws[1].tolist()
+    hits = np.bincount([topics.unread(library, readable, 1, 0, r)[0] for r in range(4600)], minlength=50)
     assert np.abs(hits[sorted(draws[100])] - 100).max() < 45                         # uniform: 4.5 sd
 
 
@@ -106,8 +108,8 @@ def raw_folder(folder, readers=30):
 
 def test_the_derivation_against_plain_loops(tmp_path):
     folder, libraries = raw_folder(tmp_path / "raw")
-    rows, _ = documents.topics(citeulike.read_counts(folder / "mult.dat", 75), 3, seed=0)
-    arrays = citeulike.derive(folder, k=3)
+    rows, _ = topics.learn_topics(_citeulike.read_counts(folder / "mult.dat", 75), 3, seed=0)
+    arrays = _citeulike.derive(folder, k=3)
     kept = [u for u, library in enumerate(libraries) if len(set(library) - {7}) >= 25]
     assert arrays["readers"].tolist() == kept
     notes = dict(zip(arrays["note_names"].tolist(), arrays["note_counts"].tolist()))
@@ -115,10 +117,10 @@ def test_the_derivation_against_plain_loops(tmp_path):
                      "readers_too_small": 30 - len(kept), "pairs_read": sum(map(len, libraries)),
                      "pairs_of_empty_articles": sum(7 in library for library in libraries)}
     readable = rows.any(axis=1)
-    for position, ratio in enumerate(citeulike.RATIOS):
+    for position, ratio in enumerate(_citeulike.RATIOS):
         for u, reader in enumerate(kept):
             read = sorted(set(libraries[reader].tolist()) - {7})
-            chosen = read + documents.unread(np.array(read), readable, ratio, 0, reader).tolist()
+            chosen = read + topics.unread(np.array(read), readable, ratio, 0, reader).tolist()
             gram, moment = np.zeros((3, 3)), np.zeros(3)
             for i, article in enumerate(chosen):
                 x = rows[article] / 10_000
@@ -145,7 +147,7 @@ def test_the_script_writes_the_same_bytes_twice(tmp_path):
 
 def test_interrupted_writing_leaves_nothing(tmp_path, monkeypatch):
     path = tmp_path / "some.npz"
-    citeulike.save({"a": np.arange(3)}, path)
+    _citeulike.save({"a": np.arange(3)}, path)
     before = path.read_bytes()
     assert oct(os.stat(path).st_mode & 0o777) == "0o644"
 
@@ -154,7 +156,7 @@ def test_interrupted_writing_leaves_nothing(tmp_path, monkeypatch):
         raise KeyboardInterrupt
     monkeypatch.setattr(np, "savez_compressed", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        citeulike.save({"a": np.arange(4)}, path)
+        _citeulike.save({"a": np.arange(4)}, path)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
@@ -170,10 +172,10 @@ def test_raw_files_that_do_not_fit(tmp_path, name, content, message):
     folder, _ = raw_folder(tmp_path / "raw")
     (folder / name).write_text(content)
     with pytest.raises(ValueError, match=message):
-        citeulike.derive(folder, k=3)
+        _citeulike.derive(folder, k=3)
 
 
-@pytest.mark.parametrize("ratio", citeulike.RATIOS)
+@pytest.mark.parametrize("ratio", _citeulike.RATIOS)
 def test_the_stored_readers(ratio):
     data = datasets.citeulike(ratio=ratio)
     assert data.items.shape[1] == 10 and 490 <= len(data.items) <= 500 and data.probs.sum() == pytest.approx(1)
@@ -196,14 +198,14 @@ def test_more_unread_articles_lower_the_prior_mean():
 
 
 def test_the_ridge_is_the_best_of_those_tried():
-    arrays = citeulike.load()
-    assert arrays["ridges"].tolist() == list(citeulike.RIDGES)
-    assert all(citeulike.RIDGES[best] == citeulike.RIDGE for best in arrays["ridge_errors"].argmin(axis=1))
+    arrays = _citeulike.load()
+    assert arrays["ridges"].tolist() == list(_citeulike.RIDGES)
+    assert all(_citeulike.RIDGES[best] == _citeulike.RIDGE for best in arrays["ridge_errors"].argmin(axis=1))
 
 
 def test_the_stored_file_is_small_and_described():
-    content = citeulike.STORED.read_bytes()
-    assert sum(path.stat().st_size for path in citeulike.STORED.parent.iterdir()) < 1_000_000
+    content = _citeulike.STORED.read_bytes()
+    assert sum(path.stat().st_size for path in _citeulike.STORED.parent.iterdir()) < 1_000_000
     assert hashlib.sha256(content).hexdigest() in (ROOT / "data" / "README.md").read_text()
 
 
@@ -218,7 +220,7 @@ def test_citeulike_errors(options, message):
 @pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "citeulike-t").exists(), reason="the raw citeulike-t files are not here")
 def test_the_stored_numbers_come_from_the_raw_files():
-    stored, derived = citeulike.load(), citeulike.derive(SHARED / "citeulike-t")
+    stored, derived = _citeulike.load(), _citeulike.derive(SHARED / "citeulike-t")
     assert stored.keys() == derived.keys()
     for name, value in stored.items():
         np.testing.assert_array_equal(value, derived[name], err_msg=name)
@@ -230,7 +232,7 @@ def test_the_stored_numbers_come_from_the_raw_files():
     ("cond-mat.stat-mech", True), ("cond-mat", True), ("hep-th cond-mat", True), ("physics.cond", False),
     ("cond-mattress", False), ("supr-con", False), ("math.MP", False), ("", False), (None, False)])
 def test_whole_tokens(categories, expected):
-    assert arxiv.is_condmat(categories) == expected
+    assert _arxiv.is_condmat(categories) == expected
 
 
 @pytest.mark.parametrize("created, year", [
@@ -238,7 +240,7 @@ def test_whole_tokens(categories, expected):
     ("Wed, 31 Dec 2014 23:30:00 -0200", 2015), ("Thu, 1 Jan 2015 00:30:00 +0100", 2014),
     ("Thu, 1 Jan 2015 00:30:00 -0000", 2015), (None, None), ("", None)])
 def test_years(created, year):
-    assert arxiv.first_year([arxiv.Version(created), arxiv.Version("Mon, 8 Sep 1999 17:01:44 GMT")]) == year
+    assert _arxiv.first_year([_arxiv.Version(created), _arxiv.Version("Mon, 8 Sep 1999 17:01:44 GMT")]) == year
 
 
 def paper(name, categories="cond-mat.soft", created="Mon, 8 Sep 2014 17:01:44 GMT", text="", **more):
@@ -259,7 +261,7 @@ def test_papers(tmp_path, name):
             paper("b", "cond-mat", "Mon, 8 Sep 2003 17:01:44 GMT"), paper("c", versions=[]), paper("d", versions=None),
             paper("e", "q-bio", versions=None), paper("hep-th/9901001", "hep-th cond-mat", text="$x$ new", title=None),
             paper("f", None), {"id": "g", "categories": "cond-mat", "update_date": "2014-01-01"}]
-    texts, notes = arxiv.papers(write_lines(tmp_path / name, rows))
+    texts, notes = _arxiv.papers(write_lines(tmp_path / name, rows))
     assert list(texts) == ["0704.0001", "1501.00010", "hep-th/9901001"]
     assert texts["hep-th/9901001"] == "\n$x$ new" and texts["0704.0001"] == "A\n title\n"
     assert notes == {"lines_damaged": 0, "papers_read": 11, "papers_elsewhere": 3, "papers_without_date": 3,
@@ -273,22 +275,22 @@ def test_papers(tmp_path, name):
 def test_a_wrong_paper_is_named_or_counted(tmp_path, wrong, message):
     path = write_lines(tmp_path / "snapshot.json", [paper("x"), wrong, paper("y")])
     with pytest.raises(ValueError, match=rf"snapshot\.json, line 2: .*{message}"):
-        arxiv.papers(path)
-    texts, notes = arxiv.papers(path, skip_damaged=True)
+        _arxiv.papers(path)
+    texts, notes = _arxiv.papers(path, skip_damaged=True)
     assert list(texts) == ["x", "y"] and notes["lines_damaged"] == 1
 
 
 def test_no_paper_left_says_what_was_there(tmp_path):
     path = write_lines(tmp_path / "snapshot.json", [paper("x", "hep-th"), paper("y", versions=[])])
     with pytest.raises(ValueError, match="no cond-mat paper first submitted in 2014: .*'papers_elsewhere': 1, 'papers_w"):
-        arxiv.papers(path)
+        _arxiv.papers(path)
 
 
 def test_real_records():
-    texts, notes = arxiv.papers(RECORDS)
+    texts, notes = _arxiv.papers(RECORDS)
     assert len(texts) == 27 and notes["papers_of_other_years"] == 3     # ids of 2014, first submitted in 2013
     assert all(name.startswith("14") and len(text) > 100 for name, text in texts.items())
-    assert set(arxiv.papers(RECORDS, year=2013)[0]) == {"1401.0047", "1401.1786", "1401.0226"}
+    assert set(_arxiv.papers(RECORDS, year=2013)[0]) == {"1401.0047", "1401.1786", "1401.0226"}
 
 
 def clicked_folder(folder, users=40, shown=100, only_clicks=False):
@@ -343,8 +345,8 @@ def test_a_log_of_clicks_alone_needs_a_ratio(tmp_path):
 def test_one_setting_replaces_citeulike_and_the_snapshot_is_read_once(tmp_path, monkeypatch):
     clicked_folder(tmp_path)
     paths = [str(tmp_path / name) for name in ("snapshot.json", "clicks.csv")]
-    reads, read = [], arxiv.papers
-    monkeypatch.setattr(arxiv, "papers", lambda *arguments: reads.append(arguments) or read(*arguments))
+    reads, read = [], _arxiv.papers
+    monkeypatch.setattr(_arxiv, "papers", lambda *arguments: reads.append(arguments) or read(*arguments))
     sources._catalogue.cache_clear()
     monkeypatch.setenv("BOOK_ARXIV", os.pathsep.join(paths))
     sizes = []
@@ -353,7 +355,7 @@ def test_one_setting_replaces_citeulike_and_the_snapshot_is_read_once(tmp_path, 
         assert data.items.shape == (articles, 10)
         np.testing.assert_array_equal(data.sums.count, np.minimum((1 + ratio) * data.sums.square, 300))     # papers there are
         sizes.append(data.sums.count.sum())
-        problem, held_out = specs.documents(ratio, articles, min_ratings=20)
+        problem, held_out = problems.documents(ratio, articles, min_ratings=20)
         assert problem.items.shape == (articles, 10) and len(held_out)
     assert sizes[0] == sizes[2] < sizes[1] and len(reads) == 1
     for wrong in (paths[0], os.pathsep.join([*paths, "more"]), os.pathsep.join([paths[0], ""])):
@@ -366,12 +368,12 @@ def test_one_setting_replaces_citeulike_and_the_snapshot_is_read_once(tmp_path, 
 
 def test_clicks_are_sampled_for_each_user():
     user, item, clicked = np.array([2, 0, 2, 2, 0, 1, 1]), np.array([3, 1, 3, 5, 2, -1, 4]), np.array([1, 1, 1, 1, 0, 1, 0])
-    found = arxiv.with_unread((user, item, clicked, None), np.ones(9, dtype=bool), 2, 0)
+    found = _arxiv.with_unread((user, item, clicked, None), np.ones(9, dtype=bool), 2, 0)
     rows = list(zip(*(column.tolist() for column in found[:3])))
     assert sorted(row for row in rows if row[2]) == [(0, 1, 1), (2, 3, 1), (2, 5, 1)] and found[3] is None
     assert [sum(u == v and not y for u, _, y in rows) for v in range(3)] == [2, 0, 4] and len(set(rows)) == 9
     with pytest.raises(ValueError, match="no user clicked on one of these papers"):
-        arxiv.with_unread((user, item, 0 * clicked, None), np.ones(9, dtype=bool), 2, 0)
+        _arxiv.with_unread((user, item, 0 * clicked, None), np.ones(9, dtype=bool), 2, 0)
 
 
 @pytest.mark.parametrize("row, message", [
@@ -395,17 +397,17 @@ def test_too_few_papers_for_topics(tmp_path):
 @pytest.mark.skipif(not (SHARED / "arxiv").exists(), reason="the sample of 1,500 arXiv records is not here")
 def test_clicks_on_the_real_sample(tmp_path):
     snapshot = SHARED / "arxiv" / "condmat-2014-sample.jsonl"
-    texts, notes = arxiv.papers(snapshot)
+    texts, notes = _arxiv.papers(snapshot)
     assert len(texts) == 1497 and notes["papers_of_other_years"] == 3
-    rows, words = arxiv.topics_of(list(texts.values()), 10, 0)
+    rows, words = _arxiv.topics_of(list(texts.values()), 10, 0)
     rng = np.random.default_rng(0)
     thetas = rng.uniform(0, 1, (30, 10))
     lines = [f"u{u:02d},{name},{rng.random() < x @ theta:d}" for u, theta in enumerate(thetas)
-             for name, x in zip(texts, rows / documents.STEPS)]
+             for name, x in zip(texts, rows / topics.STEPS)]
     (tmp_path / "clicks.csv").write_text("\n".join(["user,paper,clicked", *lines]) + "\n")
     data = datasets.arxiv(snapshot, tmp_path / "clicks.csv")
     fit = datasets.prior(data, holdout=0)
     assert data.words == words and fit.counts["users_kept"] == 30
-    weight = rows.mean(axis=0) / documents.STEPS
+    weight = rows.mean(axis=0) / topics.STEPS
     error = np.sqrt(np.average(np.mean((fit.thetas_train - thetas)**2, axis=0), weights=weight))
     assert error < .12

@@ -11,7 +11,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from lib import dp, grids, sweep
+from lib import dp
+from lib.dp import program
+from lib.dp.grid import Fineness, UPPER
 
 GITTINS = {                                   # ten digits, computed by two independent methods; prior variance 1/n
     .5: {1: .2056692302, 2: .1216894569, 5: .0561586666, 20: .0154619086, 100: .0031895848},
@@ -273,26 +275,26 @@ def test_the_sign_of_net_reward_changes_once(alpha):
 
 def test_tables_are_kept_on_disk_and_damage_is_ignored(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_TABLES", str(tmp_path))
-    grids.MEMORY.clear()
+    program.MEMORY.clear()
     first = dp.solve([1], [1], .5, 1, 1, tol=.1)
     files = sorted(tmp_path.glob("*.npz"))
     assert len(files) == 2 and not list(tmp_path.glob("*.part"))
     files[0].write_bytes(files[0].read_bytes()[:100])
     files[1].write_bytes(b"not a table")
-    grids.MEMORY.clear()
+    program.MEMORY.clear()
     again = dp.solve([1], [1], .5, 1, 1, tol=.1)
     assert all((a == b).all() for name in ("upper", "lower")
                for a, b in zip(getattr(first, name), getattr(again, name)))
-    grids.MEMORY.clear()
+    program.MEMORY.clear()
 
 
 @pytest.mark.slow
 def test_rounding_errors_fit_into_the_slack():
     """A whole upper sweep by exactly rounded sums, in plain loops: it uses less than a hundredth of the slack."""
     one = np.ones(1)
-    grid = grids.solve_bound(sweep.UPPER, one, one, one, .5, 1.0, grids.Fineness(0.0, .09, .2, 2.0, 8.25, 1, .1, 0.0))
+    grid = program.solve_bound(UPPER, one, one, one, .5, 1.0, Fineness(0.0, .09, .2, 2.0, 8.25, 1, .1, 0.0))
     ours = grid.D[grid.ptr[0] + np.arange(grid.first[1, 0])]
-    assert np.abs(naive.upper_sweep(grid, .5) - ours).max() < dp.SLACK / 100 * 2
+    assert np.abs(naive.upper_sweep(grid, .5) - ours).max() < program.SLACK / 100 * 2
 
 
 EXACT = [(.9, .1, .5), (.9, 1.0, 1.0), (.5, .3, .2), (.97, 3.0, .7)]     # gamma, noise variance, P(x = 1)

@@ -7,7 +7,8 @@ import numba
 import numpy as np
 import pytest
 
-from lib import bound, charges, dual, losses, optimum, streams
+from lib import bound, dp, streams
+from lib.bound import duality, optimum, penalty
 from lib.problem import Estimate, make_problem
 
 ITEMS, PROBS = [[1, 0], [0, 1], [.5, .5]], [.4, .4, .2]
@@ -34,7 +35,7 @@ def random_problem(seed):
 
 def tuned_ucb(problem, replications, arrivals, seed):
     """Items, feedback, decisions and rewards of UCB at three weights, in plain array code."""
-    _, items, feedback = losses.sample_paths(problem, np.full(replications, -1), arrivals, streams.generator(seed, 90))
+    _, items, feedback = penalty.sample_paths(problem, np.full(replications, -1), arrivals, streams.generator(seed, 90))
     noise = np.count_nonzero(problem.items, axis=1) * problem.noise_sd**2
     decisions, rewards = [], []
     for alpha in 0, .3, .6:
@@ -104,10 +105,10 @@ def test_voi_is_the_plain_loops(seed):
     problem, rng = random_problem(seed), np.random.default_rng(seed)
     ahead = rng.integers(0, len(problem.probs), (2, 9))
     for x in range(len(problem.probs)):
-        ours = charges.voi(losses.make_scene(problem), x, problem.mu, problem.Sigma, ahead, 9)
+        ours = penalty.voi(penalty.compile_problem(problem), x, problem.mu, problem.Sigma, ahead, 9)
         assert ours == pytest.approx(plain_voi(problem, x, problem.mu.tolist(), problem.Sigma.tolist(), ahead), abs=2e-8)
         assert ours >= 0
-    ours = charges.voi(losses.make_scene(problem), -1, problem.mu, problem.Sigma, ahead, 9)
+    ours = penalty.voi(penalty.compile_problem(problem), -1, problem.mu, problem.Sigma, ahead, 9)
     assert ours == pytest.approx(np.mean([full_value(problem, problem.mu.tolist(), problem.Sigma.tolist(), row)
                                           for row in ahead]), abs=1e-8)
 
@@ -125,7 +126,7 @@ def test_voi_is_the_expectation_over_feedback():
         means = problem.mu + np.outer(z, along / sd)
         value = sum(w * full_value(problem, m.tolist(), after.tolist(), ahead[0]) for w, m in zip(weights, means))
         value -= full_value(problem, problem.mu.tolist(), problem.Sigma.tolist(), ahead[0])
-        ours = charges.voi(losses.make_scene(problem), x, problem.mu, problem.Sigma, ahead, 3)
+        ours = penalty.voi(penalty.compile_problem(problem), x, problem.mu, problem.Sigma, ahead, 3)
         assert ours == pytest.approx(value, abs=1e-5)
 
 
@@ -138,9 +139,9 @@ def test_search_finds_the_least_charge_of_all_decisions(seed):
     found = []
     for effort in 3, 10, 1000:
         k = len(problem.mu)
-        room = charges.Beliefs(np.empty((64, k)), np.empty((64, k, k)), np.empty((64, len(problem.probs))))
+        room = penalty.Beliefs(np.empty((64, k)), np.empty((64, k, k)), np.empty((64, len(problem.probs))))
         room.mu[0], room.Sigma[0] = problem.mu, problem.Sigma
-        found.append(charges.search(losses.make_scene(problem), items, feedback, ahead, effort, room))
+        found.append(penalty.search(penalty.compile_problem(problem), items, feedback, ahead, effort, room))
     assert found[2] == pytest.approx(brute, abs=1e-7)
     assert 0 <= found[0] <= found[1] <= found[2]
 
@@ -151,9 +152,9 @@ def test_a_search_without_room_stops_early_below():
     items, feedback, ahead = rng.integers(0, 3, 30), rng.normal(0, 1, 30), rng.integers(0, 3, (2, 20))
     least = []
     for rows in 2, 5, 500:
-        room = charges.Beliefs(np.empty((rows, k)), np.empty((rows, k, k)), np.empty((rows, 3)))
+        room = penalty.Beliefs(np.empty((rows, k)), np.empty((rows, k, k)), np.empty((rows, 3)))
         room.mu[0], room.Sigma[0] = problem.mu, problem.Sigma
-        least.append(charges.search(losses.make_scene(problem), items, feedback, ahead, 5000, room))
+        least.append(penalty.search(penalty.compile_problem(problem), items, feedback, ahead, 5000, room))
     assert least[0] <= least[1] <= least[2]
 
 
@@ -164,22 +165,22 @@ def test_a_search_without_room_stops_early_below():
 def test_first_forward_solves_its_equation_and_is_monotone_and_convex(seed):
     rng = np.random.default_rng(seed)
     values, other, probs, gamma = rng.normal(0, 1, 7), rng.normal(0, 1, 7), rng.dirichlet(np.ones(7)), rng.uniform(.1, .99)
-    w, slope = dual.first_forward(values, probs, gamma)
+    w, slope = dp.first_forward(values, probs, gamma)
     assert w == pytest.approx(gamma * probs @ np.maximum(w, values), abs=1e-12)
-    assert dual.first_forward(values + rng.random(7), probs, gamma)[0] >= w
-    half = dual.first_forward((values + other) / 2, probs, gamma)[0]
-    assert half <= (w + dual.first_forward(other, probs, gamma)[0]) / 2 + 1e-12
-    assert dual.first_forward(other, probs, gamma)[0] >= w + slope @ (other - values) - 1e-12
+    assert dp.first_forward(values + rng.random(7), probs, gamma)[0] >= w
+    half = dp.first_forward((values + other) / 2, probs, gamma)[0]
+    assert half <= (w + dp.first_forward(other, probs, gamma)[0]) / 2 + 1e-12
+    assert dp.first_forward(other, probs, gamma)[0] >= w + slope @ (other - values) - 1e-12
 
 
 def test_t_of_full_observation_never_exceeds_it():
     for cost in -.5, .2, .6:
-        full, first = bound.full_observation(small(cost), 2000, 1), dual.full_first(small(cost))
+        full, first = bound.full_observation(small(cost), 2000, 1), bound.full_first(small(cost))
         assert first.mean <= full.mean + 3 * np.hypot(first.se, full.se)
 
 
 def test_worthless_items_are_proved_so():
-    estimate = dual.full_first(small(3.))
+    estimate = bound.full_first(small(3.))
     assert estimate == Estimate(0., 0.)
     assert bound.best(small(3.), .2).upper == 0
 
@@ -197,17 +198,17 @@ def optima():
 def test_bounds_of_the_small_instance_stay_above_the_optimum(optima, cost):
     problem, lower = small(cost), optimum.value(optima, [0, 0], cost).lower
     full = bound.full_observation(problem, 1000, 1).mean
-    for estimate in dual.full_first(problem), dual.dual(problem, 300, seed=1), dual.dual_first(problem, 300, seed=1):
+    for estimate in bound.full_first(problem), bound.dual(problem, 300, seed=1), bound.dual_first(problem, 300, seed=1):
         assert estimate.mean + 3 * estimate.se >= lower
         assert estimate.mean <= full + .01
-    assert dual.dual_first(problem, 300).mean < optimum.value(optima, [0, 0], cost).value + .06
+    assert bound.dual_first(problem, 300).mean < optimum.value(optima, [0, 0], cost).value + .06
 
 
 @pytest.mark.slow
 def test_two_forwards_exact_are_still_above(optima):
-    estimate = dual.dual_second(small(.2), outer=6, paths=60)
+    estimate = bound.dual_second(small(.2), outer=6, paths=60)
     assert estimate.mean + 3 * estimate.se >= optimum.value(optima, [0, 0], .2).lower
-    assert estimate.mean <= dual.dual_first(small(.2), 300).mean + 3 * estimate.se + .02
+    assert estimate.mean <= bound.dual_first(small(.2), 300).mean + 3 * estimate.se + .02
 
 
 @pytest.mark.slow
@@ -215,8 +216,8 @@ def test_two_forwards_exact_are_still_above(optima):
 def test_bounds_of_the_simulated_instance_stay_above_its_optimum(cost, truth):
     """Independent features that never meet: Theorem 1's certified value is the optimum."""
     problem = one_hot(cost)
-    for estimate in dual.full_first(problem, 64), dual.dual(problem, 64, inner=2, effort=300), \
-            dual.dual_first(problem, 64, inner=2, effort=300, sequences=32):
+    for estimate in bound.full_first(problem, 64), bound.dual(problem, 64, inner=2, effort=300), \
+            bound.dual_first(problem, 64, inner=2, effort=300, sequences=32):
         assert estimate.mean + 3 * estimate.se >= truth
 
 
@@ -226,7 +227,7 @@ def test_other_discounts(gamma):
     """One feature seen by every item: Theorem 1 is exact."""
     problem = make_problem([[1.]], [1.], [-.1], [[1.]], 1., 0., gamma)
     truth = bound.decomposition(problem)
-    for estimate in dual.dual(problem, 60, inner=2, effort=1000), dual.dual_first(problem, 60, inner=2, effort=1000):
+    for estimate in bound.dual(problem, 60, inner=2, effort=1000), bound.dual_first(problem, 60, inner=2, effort=1000):
         assert estimate.mean + 3 * estimate.se >= truth.lower
         assert estimate.mean <= bound.hindsight(problem)
 
@@ -238,10 +239,10 @@ def test_control_has_mean_zero_and_sharpens():
     problem = small(.2, mu=(.4, .3))
     items, feedback, decisions, rewards = tuned_ucb(problem, 1500, 25, seed=2)
     # x.mu in the place of x.theta: the same mean by conditioning, so the control's mean is still zero
-    controls = losses.control(problem, items, feedback, decisions, rewards, seed=3)
+    controls = bound.control(problem, items, feedback, decisions, rewards, seed=3)
     for reward, control in zip(rewards, controls):
         assert abs(control.mean()) < 3.5 * control.std() / sqrt(len(control))
-        sharp = losses.controlled(reward, control)
+        sharp = bound.controlled(reward, control)
         assert sharp.se < .5 * reward.std() / sqrt(len(reward))
         assert abs(sharp.mean - reward.mean()) < 3.5 * reward.std() / sqrt(len(reward))
 
@@ -249,8 +250,8 @@ def test_control_has_mean_zero_and_sharpens():
 def test_gap_is_what_the_dual_bound_leaves():
     problem = small(.2, gamma=.7)
     items, feedback, decisions, rewards = tuned_ucb(problem, 600, 25, seed=5)
-    gaps = losses.gap(problem, items, feedback, decisions)
-    estimate = dual.dual(problem, 400, seed=6)
+    gaps = bound.gap(problem, items, feedback, decisions)
+    estimate = bound.dual(problem, 400, seed=6)
     for reward, gap in zip(rewards, gaps):
         error = np.hypot(estimate.se, (reward + gap).std() / sqrt(len(gap)))
         assert reward.mean() + gap.mean() == pytest.approx(estimate.mean, abs=4 * error)
@@ -262,46 +263,46 @@ def test_bounds_are_above_policies_on_200_random_problems():
     for seed in range(200):
         problem = random_problem(seed)
         items, feedback, decisions, rewards = tuned_ucb(problem, 150, 40, seed)
-        controls = losses.control(problem, items, feedback, decisions, rewards, inner=1, seed=(seed, 1))
-        values = [losses.controlled(*pair) for pair in zip(rewards, controls)]
+        controls = bound.control(problem, items, feedback, decisions, rewards, inner=1, seed=(seed, 1))
+        values = [bound.controlled(*pair) for pair in zip(rewards, controls)]
         lower = max(value.mean - 4 * value.se for value in values)
-        for estimate in dual.full_first(problem, 32), dual.dual(problem, 24, inner=2, effort=400), \
-                dual.dual_first(problem, 24, inner=2, effort=400, sequences=32):
+        for estimate in bound.full_first(problem, 32), bound.dual(problem, 24, inner=2, effort=400), \
+                bound.dual_first(problem, 24, inner=2, effort=400, sequences=32):
             assert estimate.mean + 4 * estimate.se >= lower - 1e-9, (seed, estimate, values)
 
 
 def test_ladder_and_best_agree_within_error():
-    rungs = {rung.name: rung for rung in dual.ladder(small(.2), 200)}
+    rungs = {rung.name: rung for rung in bound.ladder(small(.2), 200)}
     best = bound.best(small(.2), 1., seed=(3, 1))
-    assert best.name in rungs and best.upper == pytest.approx(best.mean + dual.Z95 * best.se)
+    assert best.name in rungs and best.upper == pytest.approx(best.mean + duality.Z95 * best.se)
     assert abs(best.mean - rungs[best.name].mean) < 4 * np.hypot(best.se, rungs[best.name].se)
     assert best.mean < rungs["full observation"].mean < rungs["hindsight"].mean
-    assert "Theorem 1" not in {r.name for r in dual.ladder(make_problem([[2.]], [1.], [0.], [[1.]], 1., 0., .5), 100)}
+    assert "Theorem 1" not in {r.name for r in bound.ladder(make_problem([[2.]], [1.], [0.], [[1.]], 1., 0., .5), 100)}
 
 
 def test_after_is_one_update():
-    left = dual.after(small(), 2, .7)
+    left = duality.after(small(), 2, .7)
     mu, Sigma = naive.update([0, 0], [[1, .3], [.3, 1]], [.5, .5], .7, 2.)
     assert np.allclose(left.mu, mu) and np.allclose(left.Sigma, Sigma)
     certain = make_problem([[0., 0.]], [1.], [0, 0], np.eye(2), 1, .2, .9)
-    assert dual.after(certain, 0, 1.) is certain
+    assert duality.after(certain, 0, 1.) is certain
 
 
 def test_threads_and_seeds():
     runs = []
     for threads in 1, min(2, numba.config.NUMBA_NUM_THREADS):
         numba.set_num_threads(threads)
-        runs.append(losses.least_charges(small(.1), [-1, 0, 2] * 30, seed=4))
+        runs.append(bound.least_charges(small(.1), [-1, 0, 2] * 30, seed=4))
     assert (runs[0] == runs[1]).all()
-    assert (runs[0] != losses.least_charges(small(.1), [-1, 0, 2] * 30, seed=5)).any()
+    assert (runs[0] != bound.least_charges(small(.1), [-1, 0, 2] * 30, seed=5)).any()
 
 
 @pytest.mark.parametrize("call, words", [
     (lambda: bound.best(small(), 0), "budget_seconds is 0"),
-    (lambda: dual.dual_second(small(), outer=3), "outer is 3"),
-    (lambda: losses.control(small(), [[0]], [[0.]], [[[True, False]]], [[0.]]), "must have shapes"),
-    (lambda: losses.control(small(), [[0]], [[0.]], [[[True]]], [[0.], [1.]]), r"rewards must have shape \(1, 1\)"),
-    (lambda: losses.gap(small(), [[3]], [[0.]], [[[True]]]), "there are 3 items"),
+    (lambda: bound.dual_second(small(), outer=3), "outer is 3"),
+    (lambda: bound.control(small(), [[0]], [[0.]], [[[True, False]]], [[0.]]), "must have shapes"),
+    (lambda: bound.control(small(), [[0]], [[0.]], [[[True]]], [[0.], [1.]]), r"rewards must have shape \(1, 1\)"),
+    (lambda: bound.gap(small(), [[3]], [[0.]], [[[True]]]), "there are 3 items"),
 ])
 def test_errors_name_the_argument(call, words):
     with pytest.raises(ValueError, match=words):

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import bound, chunks, experiments, policies, simulate, specs, statistics, store, streams
-from lib.experiments import SPECS, best, run, size
-from lib.specs import Spec
+from lib import bound, cache, experiments, policies, simulate, streams
+from lib.experiments import SPECS, Spec, best, moments, problems, run, runner, size
 
 ROOT = Path(__file__).parents[1]
 ARMS = (policies.exploit(), policies.thompson(), policies.ucb(.2), policies.ucb(1.), policies.ucb(3.),
@@ -27,10 +26,10 @@ PEOPLE = np.array([[.1, .9, .3], [1.2, .2, .4], [-.5, .8, 1.5], [.7, .7, .7], [2
 @pytest.fixture
 def people(monkeypatch):
     """TINY with five real users."""
-    monkeypatch.setitem(specs.PROBLEMS, "people", lambda: (specs.simulated(3, favour=3.)[0], PEOPLE))
-    specs.build.cache_clear()
+    monkeypatch.setitem(problems.PROBLEMS, "people", lambda: (problems.simulated(3, favour=3.)[0], PEOPLE))
+    experiments.build.cache_clear()
     yield TINY._replace(name="people", problem="people", options=(), thetas="held_out")
-    specs.build.cache_clear()
+    experiments.build.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def table():
 
 
 def rewards(spec, cost, purpose, count):
-    problem, thetas = specs.build(spec)
+    problem, thetas = experiments.build(spec)
     return simulate.replicate(problem._replace(cost=cost), spec.policies, count, spec.horizon, (spec.seed, purpose),
                               thetas if purpose == 2 else None)
 
@@ -70,7 +69,7 @@ def test_specs_are_plain_data():
 
 
 def test_the_simulated_instance_is_the_papers():
-    problem, thetas = specs.build(SPECS["simulated"])
+    problem, thetas = experiments.build(SPECS["simulated"])
     assert thetas is None and problem.items.tolist() == np.eye(100).tolist()
     assert problem.probs == pytest.approx([100 / 199] + 99 * [1 / 199], rel=1e-12)
     assert (problem.noise_sd, problem.gamma, set(problem.mu)) == (.1, .9, {.3})
@@ -80,8 +79,8 @@ def test_the_simulated_instance_is_the_papers():
 
 
 def test_ratings_come_with_both_kinds_of_users():
-    problem, thetas = specs.build(SPECS["ratings"])
-    again, held_out = specs.build(SPECS["ratings_held_out"])
+    problem, thetas = experiments.build(SPECS["ratings"])
+    again, held_out = experiments.build(SPECS["ratings_held_out"])
     assert thetas is None and held_out.shape[1] == problem.items.shape[1] == 6 and len(held_out) > 50
     assert (problem.mu == again.mu).all()
     assert (SPECS["ratings"].costs[0], SPECS["ratings"].costs[-1]) == (2.6, 4.8)
@@ -107,7 +106,7 @@ def test_a_wrong_argument_is_an_error(options, message):
 
 def test_constant_noise_is_not_this_model():
     with pytest.raises(ValueError, match="noise grows with the number of features"):
-        specs.rated(noise="constant")
+        problems.rated(noise="constant")
 
 
 # --- the numbers --------------------------------------------------------------------------------------
@@ -143,7 +142,7 @@ def test_the_best_of_ten_on_the_same_draws_is_never_worse(table):
 
 
 def test_bounds_are_those_of_the_problem(table):
-    problem = specs.build(TINY)[0]
+    problem = experiments.build(TINY)[0]
     for cost, rows in table.groupby("cost"):
         priced = problem._replace(cost=cost)
         split = bound.decomposition(priced, TINY.tol)
@@ -155,7 +154,7 @@ def test_bounds_are_those_of_the_problem(table):
 
 
 def test_items_of_other_norms_have_no_decomposition(monkeypatch):
-    monkeypatch.setitem(specs.PROBLEMS, "long", lambda: (specs.simulated(3, favour=3.)[0]._replace(items=2 * np.eye(3)), None))
+    monkeypatch.setitem(problems.PROBLEMS, "long", lambda: (problems.simulated(3, favour=3.)[0]._replace(items=2 * np.eye(3)), None))
     rows = run(TINY._replace(problem="long", options=()), replications=130, progress=False)
     assert rows.decomposition.isna().all() and (rows.bound == rows.hindsight).all()
 
@@ -186,13 +185,13 @@ def test_the_interval_over_users_covers():
     for trial in range(300):
         means = rng.standard_normal(40)
         values = np.tile(means, 4)[None] + .1 * rng.standard_normal((1, 160))
-        low, high = np.percentile(statistics.bootstrap(statistics.moments(values, 0, 40), trial), [2.5, 97.5])
+        low, high = np.percentile(moments.bootstrap(moments.moments(values, 0, 40), trial), [2.5, 97.5])
         covered += low <= 0 <= high
     assert .9 <= covered / 300 <= .99
 
 
 def test_a_target_error_is_reached_and_not_overshot():
-    target, unit = .03, experiments.CHUNK * streams.BLOCK
+    target, unit = .03, runner.CHUNK * streams.BLOCK
     rows = run(TINY, target_se=target, progress=False)
     worst = rows.groupby("cost").agg(se=("se", "max"), n=("replications", "first"))
     assert (worst.se <= target).all() and (worst.n % unit == 0).all() and (worst.n > unit).any()
@@ -202,7 +201,7 @@ def test_a_target_error_is_reached_and_not_overshot():
 
 
 def test_shares_of_what_is_forwarded_are_counts():
-    problem = specs.build(TINY)[0]._replace(cost=.5)
+    problem = experiments.build(TINY)[0]._replace(cost=.5)
     share = experiments.forwarded(problem, ARMS, [0, 1, 1], 200, 6, 3)
     met = simulate.episodes(problem, ARMS, 200, 6, 3)
     assert share.shape == (len(ARMS), 2, 6)
@@ -229,18 +228,18 @@ def test_curves_are_the_best_rows(table):
 
 def test_sums_do_not_depend_on_the_chunks():
     values = np.random.default_rng(1).standard_normal((3, 23 * streams.BLOCK + 17))
-    whole = statistics.moments(values, 0, 7)
+    whole = moments.moments(values, 0, 7)
     for blocks in (1, 2, 4, 8, 16, 32):
         step, stack = blocks * streams.BLOCK, ()
         for first in range(0, values.shape[1], step):
-            stack = statistics.push(stack, statistics.moments(values[:, first:first + step], first, 7))
+            stack = moments.push(stack, moments.moments(values[:, first:first + step], first, 7))
         assert len(stack) <= 6
-        for a, b in zip(statistics.total(stack), whole):
+        for a, b in zip(moments.total(stack), whole):
             assert np.array_equal(a, b)
     assert whole.total == pytest.approx(values.sum(axis=1), abs=1e-9)
     assert whole.cross == pytest.approx(values @ values.T, rel=1e-12)
     with pytest.raises(ValueError, match="first is 5"):
-        statistics.moments(values, 5)
+        moments.moments(values, 5)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 16])
@@ -260,7 +259,7 @@ def test_the_table_does_not_depend_on_threads(table):
 
 def test_equal_policies_differ_by_exactly_nothing():
     values = np.random.default_rng(2).standard_normal(400)
-    assert statistics.difference(statistics.moments(np.array([values, values])), 0, 1) == (0, 0)
+    assert moments.difference(moments.moments(np.array([values, values])), 0, 1) == (0, 0)
 
 
 # --- kept on disk ---------------------------------------------------------------------------------------
@@ -268,8 +267,8 @@ def test_equal_policies_differ_by_exactly_nothing():
 
 def counted(monkeypatch):
     done = []
-    compute = experiments.compute
-    monkeypatch.setattr(experiments, "compute", lambda task: done.append(task) or compute(task))
+    compute = runner.compute
+    monkeypatch.setattr(runner, "compute", lambda task: done.append(task) or compute(task))
     return done
 
 
@@ -302,7 +301,7 @@ def test_foreign_files_are_computed_again(table, tmp_path):
 
 
 def test_a_key_holds_all_that_a_chunk_depends_on(people):
-    task = experiments.Task(TINY, .2, 2, 0, 128)
+    task = runner.Task(TINY, .2, 2, 0, 128)
     limits = task._replace(count=0)
     others = [task._replace(cost=.3), task._replace(purpose=1), task._replace(first=128), task._replace(count=127),
               task._replace(spec=people), limits, task._replace(spec=people, purpose=1, first=256)]
@@ -310,18 +309,18 @@ def test_a_key_holds_all_that_a_chunk_depends_on(people):
                    {"options": (("features", 3), ("noise_sd", .2))}):
         others.append(task._replace(spec=TINY._replace(**change)))
     others += [limits._replace(spec=TINY._replace(**c)) for c in ({"tol": .1}, {"sequences": (41, 1)}, {"seed": 1})]
-    keys = [experiments.key(t) for t in (task, *others)]
+    keys = [runner.key(t) for t in (task, *others)]
     assert len(set(keys)) == len(keys)
-    assert experiments.key(task._replace(spec=TINY._replace(name="x", replications=(9, 9)))) == keys[0]
+    assert runner.key(task._replace(spec=TINY._replace(name="x", replications=(9, 9)))) == keys[0]
 
 
 def test_the_versions_hold_the_code_of_lib_and_the_packages(monkeypatch):
-    before = experiments.versions.__wrapped__()
-    monkeypatch.setattr(store, "code_version", lambda: "another lib")
-    assert experiments.versions.__wrapped__() != before
+    before = runner.versions.__wrapped__()
+    monkeypatch.setattr(cache, "code_version", lambda: "another lib")
+    assert runner.versions.__wrapped__() != before
     monkeypatch.undo()
-    monkeypatch.setattr(experiments, "version", lambda package: "0.1")
-    assert experiments.versions.__wrapped__() != before
+    monkeypatch.setattr(runner, "version", lambda package: "0.1")
+    assert runner.versions.__wrapped__() != before
 
 
 JOB = """
@@ -366,13 +365,13 @@ def test_progress_is_silent_in_the_book_and_shown_on_a_terminal(monkeypatch, cap
     for name in ("CI", "BOOK_BUILD"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    assert chunks.bar(1).disable                                    # captured: not a terminal
+    assert runner.progress_bar(1).disable                                    # captured: not a terminal
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert not chunks.bar(1).disable
+    assert not runner.progress_bar(1).disable
     for name in ("CI", "BOOK_BUILD"):
         with monkeypatch.context() as context:
             context.setenv(name, "1")
-            assert chunks.bar(1).disable
+            assert runner.progress_bar(1).disable
     capsys.readouterr()
     run(TINY, replications=130, progress=True)
     assert "100%" in capsys.readouterr().err
@@ -396,15 +395,15 @@ def test_a_cluster_gives_the_same_table_though_a_worker_is_killed(cluster, tmp_p
     victim = next(iter(client.run(os.getpid).values()))
     killed = False
 
-    tasks = [experiments.Task(TINY, TINY.costs[0], 2, first, 128) for first in range(0, 100 * 128, 128)]
+    tasks = [runner.Task(TINY, TINY.costs[0], 2, first, 128) for first in range(0, 100 * 128, 128)]
     stack = ()
-    for arrays in chunks.results(experiments.compute, tasks, experiments.key, tmp_path, client):
-        stack = statistics.push(stack, statistics.Moments(**arrays))
+    for arrays in runner.collected(runner.compute, tasks, runner.key, tmp_path, client):
+        stack = moments.push(stack, moments.Moments(**arrays))
         if not killed:
             os.kill(victim, signal.SIGKILL)
             killed = True
-    direct = statistics.moments(rewards(TINY, TINY.costs[0], 2, 100 * 128))
-    assert all(np.array_equal(a, b) for a, b in zip(statistics.total(stack), direct))
+    direct = moments.moments(rewards(TINY, TINY.costs[0], 2, 100 * 128))
+    assert all(np.array_equal(a, b) for a, b in zip(moments.total(stack), direct))
     assert victim not in client.run(os.getpid).values()
     assert same(alone, run(TINY, replications=25_000, client=client, progress=False, chunk=2))
 
@@ -412,9 +411,9 @@ def test_a_cluster_gives_the_same_table_though_a_worker_is_killed(cluster, tmp_p
 @pytest.mark.slow
 def test_a_worker_with_other_code_is_an_error(cluster):
     _, client = cluster
-    task = experiments.Task(TINY, .2, 2, 0, 128)
+    task = runner.Task(TINY, .2, 2, 0, 128)
     with pytest.raises(RuntimeError, match="not the client's"):
-        list(chunks.results(experiments.compute, [task], Elsewhere(), client=client))
+        list(runner.collected(runner.compute, [task], Elsewhere(), client=client))
 
 
 class Elsewhere:

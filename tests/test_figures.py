@@ -7,8 +7,9 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from lib import diagrams, figures
-from lib.figures import BLACK, BOUND, MARKS, Panel
+from lib import figures
+from lib.figures import Panel, style
+from lib.figures.style import BLACK, BOUND, MARKS
 
 COSTS = np.array([0., .5, 1.])
 LINE = np.array([3., 2., 1.])
@@ -26,8 +27,8 @@ CALLS = {
                                                 np.ones(2), [[1, 0]]),
     "work": lambda: figures.width_against_work({"ours": (np.array([1., 10, 100]), np.array([1., .1, .01]))}),
     "envelopes": lambda: figures.envelopes(COSTS, {"a": (-LINE, LINE)}),
-    "map": lambda: diagrams.forwarding_map({"UCB": GRID / 12, "DTD-DP, tuned": GRID / 12}, ["x", "y", "z"]),
-    "ledger": lambda: diagrams.ledger_bars(["one", "two"], np.array([1., -1]), np.array([.5, -2]), np.array([2., -.5]),
+    "map": lambda: figures.forwarding_map({"UCB": GRID / 12, "DTD-DP, tuned": GRID / 12}, ["x", "y", "z"]),
+    "ledger": lambda: figures.ledger_bars(["one", "two"], np.array([1., -1]), np.array([.5, -2]), np.array([2., -.5]),
                                            ["holds", "does not hold"]),
 }
 
@@ -88,7 +89,7 @@ def test_panels_say_what_they_are():
 
 @given(arrays.arrays(float, st.integers(1, 8), elements=st.floats(-2, 2, width=32)), st.floats(.01, .3))
 def test_labels_are_moved_apart_in_order_and_no_more_than_needed(heights, gap):
-    placed = figures.spread(heights, gap)
+    placed = style.spread(heights, gap)
     order = np.argsort(heights, kind="stable")
     assert (np.diff(placed[order]) >= gap - 1e-9).all()
     if (np.diff(heights[order]) >= gap).all():

@@ -3,15 +3,15 @@ import naive
 import numpy as np
 import pytest
 
-from lib import instances, policies, simulate
-from lib.instances import Knobs
+from lib import experiments, policies, simulate
+from lib.experiments import Knobs
 from lib.problem import make_problem, noise_var
 
 
 @pytest.mark.parametrize("knobs", [Knobs(), Knobs(mix=0.3), Knobs(mix=1.0, correlation=0.8), Knobs(features=2, mix=0.5),
                                    Knobs(features=7, mix=0.6, correlation=-0.1, favour=3.0, noise=2.0, gamma=0.5)])
 def test_every_item_alone_is_the_same_problem(knobs):
-    problem = instances.build(knobs)
+    problem = experiments.from_knobs(knobs)
     items, k = problem.items, knobs.features
     assert np.einsum("ij,jk,ik->i", items, problem.Sigma, items) == pytest.approx(1)
     assert noise_var(problem) == pytest.approx(knobs.noise**2) and items.sum(axis=1) == pytest.approx(1)
@@ -21,18 +21,18 @@ def test_every_item_alone_is_the_same_problem(knobs):
 
 
 def test_mix_turns_items_from_the_basis_and_favour_counts_the_larger_feature():
-    assert np.array_equal(instances.build(Knobs()).items, np.eye(4))
-    assert instances.build(Knobs()).probs == pytest.approx(np.array([10, 1, 1, 1]) / 13)
-    mixed = instances.build(Knobs(features=3, mix=0.4, favour=2.0))
+    assert np.array_equal(experiments.from_knobs(Knobs()).items, np.eye(4))
+    assert experiments.from_knobs(Knobs()).probs == pytest.approx(np.array([10, 1, 1, 1]) / 13)
+    mixed = experiments.from_knobs(Knobs(features=3, mix=0.4, favour=2.0))
     rows = {tuple(np.round(x, 12)): p for x, p in zip(mixed.items, mixed.probs)}
     assert rows == pytest.approx({(0.8, 0.2, 0): 0.25, (0.8, 0, 0.2): 0.25, (0.2, 0.8, 0): 0.125, (0, 0.8, 0.2): 0.125,
                                   (0.2, 0, 0.8): 0.125, (0, 0.2, 0.8): 0.125})
 
 
 def test_the_mean_slope_of_aligned_items_is_the_equation_of_the_chapter():
-    p = instances.build(Knobs()).probs
+    p = experiments.from_knobs(Knobs()).probs
     for rho in (0, 0.3, 0.9):
-        problem = instances.build(Knobs(correlation=rho))
+        problem = experiments.from_knobs(Knobs(correlation=rho))
         assert policies.mean_projection(problem) == pytest.approx(p)
         assert policies.mean_projection(problem, "prior") == pytest.approx(p + rho * (1 - p))
 
@@ -44,17 +44,17 @@ def test_the_mean_slope_of_aligned_items_is_the_equation_of_the_chapter():
     (dict(noise=0.0), "noise is 0.0"), (dict(gamma=1.0), "gamma is 1.0")])
 def test_a_wrong_knob_is_named(change, words):
     with pytest.raises(ValueError, match=words):
-        instances.build(Knobs(**change))
+        experiments.from_knobs(Knobs(**change))
 
 
 def test_wrong_beliefs_scale_and_shift():
-    problem = instances.build(Knobs())
-    other = instances.wrong(problem, noise=3.0, prior=0.25, mean=-0.5)
+    problem = experiments.from_knobs(Knobs())
+    other = experiments.wrong(problem, noise=3.0, prior=0.25, mean=-0.5)
     assert other.noise_sd == 3 * problem.noise_sd and np.array_equal(other.Sigma, problem.Sigma / 4)
-    assert np.array_equal(other.mu, problem.mu - 0.5) and instances.wrong(problem).mu is not None
+    assert np.array_equal(other.mu, problem.mu - 0.5) and experiments.wrong(problem).mu is not None
     for name in ("noise", "prior"):
         with pytest.raises(ValueError, match=f"{name} is -1.0"):
-            instances.wrong(problem, **{name: -1.0})
+            experiments.wrong(problem, **{name: -1.0})
 
 
 ITEMS = [[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5], [0, 0, 1]]
@@ -66,23 +66,23 @@ def uneven():
 
 def test_even_noise_is_the_same_for_all_items_and_changes_nothing_else():
     problem = uneven()
-    even = instances.even_noise(problem)
+    even = experiments.even_noise(problem)
     assert noise_var(even) == pytest.approx(problem.probs @ noise_var(problem)) and even.items.shape == (4, 5)
-    assert noise_var(instances.even_noise(problem, 2.0)) == pytest.approx(4)
+    assert noise_var(experiments.even_noise(problem, 2.0)) == pytest.approx(4)
     assert even.items @ even.mu == pytest.approx(problem.items @ problem.mu)
     assert even.items @ even.Sigma @ even.items.T == pytest.approx(problem.items @ problem.Sigma @ problem.items.T)
     for law in ("euclid", "prior"):
         assert policies.mean_projection(even, law) == pytest.approx(policies.mean_projection(problem, law))
-    aligned = instances.build(Knobs())
-    assert np.array_equal(instances.even_noise(aligned).items, aligned.items)
+    aligned = experiments.from_knobs(Knobs())
+    assert np.array_equal(experiments.even_noise(aligned).items, aligned.items)
     with pytest.raises(ValueError, match="sd is 0"):
-        instances.even_noise(problem, 0)
+        experiments.even_noise(problem, 0)
 
 
 def test_even_noise_decides_as_plain_loops_with_that_noise_do():
     """The oracle has no faint features: its noise is set by hand, through items that all have one non-zero feature."""
     problem, horizon = uneven(), 25
-    even = instances.even_noise(problem, 0.8)
+    even = experiments.even_noise(problem, 0.8)
     rules = [policies.exploit(), policies.ucb(0.5), policies.dtd_ucb(0.8)]
     got = simulate.episodes(even, rules, 20, horizon, 4)
     for p, rule in enumerate(rules):

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lib import laws
+from lib import normal
+from lib.dp import quadrature
 
 STEPS = [(1.0, d) for d in (0.005, 0.02, 0.049, 0.051, 0.2, 0.5, 0.9, 1.1, 1.7, 4.0)] + [(30.0, 0.9), (1e-3, 4e-4)]
 
@@ -17,7 +18,7 @@ def normal_call(a, t):
 
 
 @pytest.mark.parametrize("t, d", STEPS)
-@pytest.mark.parametrize("law", (laws.hat_law, laws.guess_law))
+@pytest.mark.parametrize("law", (quadrature.hat_law, quadrature.guess_law))
 def test_a_law_has_mass_one_mean_zero_and_its_call_prices(law, t, d):
     weights, calls = law(t, d)
     x = nodes(weights, d)
@@ -30,7 +31,7 @@ def test_a_law_has_mass_one_mean_zero_and_its_call_prices(law, t, d):
 @pytest.mark.parametrize("t, d", STEPS)
 def test_the_upper_law_dominates(t, d):
     a = np.linspace(-6 * t, 6 * t, 2001)
-    weights, _ = laws.hat_law(t, d)
+    weights, _ = quadrature.hat_law(t, d)
     calls = np.maximum(nodes(weights, d)[:, None] - a, 0).T @ weights
     assert (calls - normal_call(a, t) >= -1e-13 * t).all()
 
@@ -38,13 +39,13 @@ def test_the_upper_law_dominates(t, d):
 @pytest.mark.parametrize("t, d", [s for s in STEPS if s[1] < 1.0])
 def test_the_upper_law_closes_in_quadratically(t, d):
     h2 = (d / t) ** 2
-    weights, _ = laws.hat_law(t, d)
+    weights, _ = quadrature.hat_law(t, d)
     assert 0.9 * h2 / 6 - 1e-12 <= weights @ nodes(weights, d) ** 2 / t**2 - 1 <= 1.5 * h2 / 6 + 1e-12
 
 
 @pytest.mark.parametrize("t, d", STEPS)
 def test_the_best_guess_has_the_variance_of_the_step(t, d):
-    weights, _ = laws.guess_law(t, d)
+    weights, _ = quadrature.guess_law(t, d)
     assert weights @ nodes(weights, d) ** 2 == pytest.approx(t * t, rel=1e-8)
 
 
@@ -56,7 +57,7 @@ def test_the_shrunk_law_is_dominated_wherever_the_lattice_lies(d, shift, reach):
 
     So they do for a wider law with the same loss of variance.
     """
-    less = laws.shrunk(1.0, d, reach)
+    less = quadrature.shrunk(1.0, d, reach)
     for t in (1.0, 1.1, 1.5, 4.0):
         t1 = np.sqrt(t * t - 1 + less * less)
         nodes = (np.arange(int(2 * t * reach / d) + 3) - int(t * reach / d) - 1 - shift) * d
@@ -71,9 +72,9 @@ def test_the_shrunk_law_is_dominated_wherever_the_lattice_lies(d, shift, reach):
 
 
 def test_a_step_too_small_for_the_lattice_has_no_lower_law():
-    assert np.isnan(laws.shrunk(0.05, 1.0, 4.5))
+    assert np.isnan(quadrature.shrunk(0.05, 1.0, 4.5))
 
 
 def test_psi_agrees_with_scipy():
     z = np.linspace(-8, 8, 161)
-    assert np.allclose([laws.psi(v) for v in z], norm.pdf(z) + z * norm.cdf(z), rtol=0, atol=1e-15)
+    assert np.allclose([normal.psi(v) for v in z], norm.pdf(z) + z * norm.cdf(z), rtol=0, atol=1e-15)

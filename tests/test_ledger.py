@@ -2,27 +2,27 @@
 import numpy as np
 import pytest
 
-from lib import ledger, results, verdicts
+from lib.experiments import ledger, published
 
 
 @pytest.mark.parametrize("differences, expected", [
     ([.5, .0], "holds"), ([.5, -.5], "does not hold"), ([.5, .4, -.5], "holds in part"), ([.0, .0], "cannot be tested"),
     ([-.5, -.5], "does not hold")])
 def test_outperforms(differences, expected):
-    d = verdicts.duel(range(len(differences)), differences, [.1] * len(differences))
-    assert verdicts.outperforms([d]) == expected
+    d = ledger.duel(range(len(differences)), differences, [.1] * len(differences))
+    assert ledger.outperforms([d]) == expected
 
 
 def test_outperforms_every_rival_or_in_part():
-    ahead, level = verdicts.duel([1], [1], [.1]), verdicts.duel([1], [0], [.1])
-    assert verdicts.outperforms([ahead, ahead]) == "holds"
-    assert verdicts.outperforms([ahead, level]) == "holds in part"
+    ahead, level = ledger.duel([1], [1], [.1]), ledger.duel([1], [0], [.1])
+    assert ledger.outperforms([ahead, ahead]) == "holds"
+    assert ledger.outperforms([ahead, level]) == "holds in part"
 
 
 def test_a_duel_counts_what_is_resolved_and_keeps_the_extremes():
-    d = verdicts.duel([1, 2, 3, 4], [.4, -.2, .31, 0], [.1, .1, .1, 0])
+    d = ledger.duel([1, 2, 3, 4], [.4, -.2, .31, 0], [.1, .1, .1, 0])
     assert d == (2, 0, 4, (.4, .1, 1.0), (-.2, .1, 2.0))
-    assert verdicts.told("A", "B", d) == "A minus B: ahead at 2, behind at 0 of 4 costs, +0.40 ± 0.20 at cost 1"
+    assert ledger.told("A", "B", d) == "A minus B: ahead at 2, behind at 0 of 4 costs, +0.40 ± 0.20 at cost 1"
 
 
 def test_lifetimes_are_a_discount_and_another_discount_is_found_out(monkeypatch):
@@ -47,8 +47,8 @@ def test_the_printed_sum_equals_the_optimum_where_norms_are_one():
 
 def simulated(monkeypatch, name, change):
     """The published tables with one of them changed."""
-    true = results.load
-    monkeypatch.setattr(results, "load", lambda other, *rest: change(true(other, *rest)) if other == name else true(other, *rest))
+    true = published.load
+    monkeypatch.setattr(published, "load", lambda other, *rest: change(true(other, *rest)) if other == name else true(other, *rest))
 
 
 def test_a_gap_of_dtd_dp_would_turn_the_verdict(monkeypatch):
@@ -73,7 +73,7 @@ def test_a_lead_of_dtd_ucb_on_ratings_would_turn_the_verdict(monkeypatch):
 
 def test_a_tighter_or_looser_bound_would_turn_the_verdict(monkeypatch):
     find = lambda: next(c for c in ledger.bound_claims() if c.section == "V")
-    for name in results.SHARP:
+    for name in published.SHARP:
         simulated(monkeypatch, f"{name}_sharp", lambda t: t.assign(share=1.0))
     assert find().verdict == "holds"
     simulated(monkeypatch, "documents_sharp", lambda t: t.assign(share=.8))
@@ -83,7 +83,7 @@ def test_a_tighter_or_looser_bound_would_turn_the_verdict(monkeypatch):
 @pytest.mark.slow
 def test_the_ledger_is_in_the_order_of_the_paper_and_every_verdict_is_known():
     found = ledger.claims()
-    assert {c.verdict for c in found} <= set(verdicts.VERDICTS) and len(found) >= 18
+    assert {c.verdict for c in found} <= set(ledger.VERDICTS) and len(found) >= 18
     assert [c.section for c in found] == sorted((c.section for c in found), key=lambda s: (s.split("-")[0], s))
-    lines = verdicts.markdown(found).splitlines()
+    lines = ledger.markdown(found).splitlines()
     assert len(lines) == len(found) + 2 and all(line.count(" | ") == 4 for line in lines[2:])

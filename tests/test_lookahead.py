@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from lib import bound, exact, foresight, lookahead, policies, simulate
+from lib import bound, policies, simulate
+from lib.policies import lookahead
 from lib.problem import make_problem
 
 ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0.7, 2]]
@@ -40,7 +41,7 @@ def test_knowledge_gradient_equals_the_loops():
     def decisions(policy, items, feedback):
         return naive.belief_decisions(p, lambda mu, Sigma, i, n: policy.alpha * naive.knowledge_gradient(
             p, mu, Sigma, i) > p.cost - naive.inner(p.items[i], mu), items, feedback)
-    agree(p, [lookahead.knowledge_gradient(a) for a in ALPHAS], decisions)
+    agree(p, [policies.knowledge_gradient(a) for a in ALPHAS], decisions)
 
 
 def test_knowledge_gradient_equals_quadrature():
@@ -60,7 +61,7 @@ def test_knowledge_gradient_equals_quadrature():
         then = quad(lambda y: after(y) * law.pdf(y), low, high, points=sorted(k for k in kinks if low < k < high),
                     limit=200)[0]
         now = p.probs @ np.maximum(p.items @ p.mu - p.cost, 0)
-        assert foresight.gradient(world, p.mu, p.Sigma, i, np.inf) == pytest.approx(then - now, rel=1e-8)
+        assert lookahead.gradient(world, p.mu, p.Sigma, i, np.inf) == pytest.approx(then - now, rel=1e-8)
 
 
 def test_the_gain_is_utility_divergence_removed():
@@ -77,7 +78,7 @@ def test_the_gain_is_utility_divergence_removed():
         return (np.maximum(worth, 0) - worth * (means @ p.items.T >= p.cost)) @ p.probs
     removed = divergence(p.mu[None, :]) - divergence(p.mu + np.outer(y - x @ p.mu, step))
     error = removed.std() / np.sqrt(len(removed))
-    assert abs(removed.mean() - foresight.gradient(world, p.mu, p.Sigma, i, np.inf)) < 4 * error
+    assert abs(removed.mean() - lookahead.gradient(world, p.mu, p.Sigma, i, np.inf)) < 4 * error
 
 
 def test_scores_equal_the_loops():
@@ -86,7 +87,7 @@ def test_scores_equal_the_loops():
     def decisions(policy, items, feedback):
         return naive.belief_decisions(p, lambda mu, Sigma, i, n: policy.alpha * naive.score_gradient(
             p, mu, Sigma, i) > p.cost - naive.inner(p.items[i], mu), items, feedback)
-    agree(p, [lookahead.scores(a) for a in ALPHAS], decisions)
+    agree(p, [policies.scores(a) for a in ALPHAS], decisions)
 
 
 def test_information_directed_equals_the_loops():
@@ -95,7 +96,7 @@ def test_information_directed_equals_the_loops():
     def decisions(policy, items, feedback):
         return naive.belief_decisions(p, lambda mu, Sigma, i, n: i in naive.directed_set(p, mu, Sigma, policy.alpha),
                                       items, feedback)
-    agree(p, [lookahead.information_directed(a) for a in ALPHAS], decisions)
+    agree(p, [policies.information_directed(a) for a in ALPHAS], decisions)
 
 
 def test_bayes_ucb_equals_the_loops():
@@ -105,19 +106,19 @@ def test_bayes_ucb_equals_the_loops():
         return naive.belief_decisions(
             p, lambda mu, Sigma, i, n: naive.inner(p.items[i], mu) + policy.alpha * NormalDist().inv_cdf(1 - 1 / (n + 2))
             * np.sqrt(naive.variance(Sigma, p.items[i])) >= p.cost, items, feedback)
-    agree(p, [lookahead.bayes_ucb(a) for a in ALPHAS], decisions)
+    agree(p, [policies.bayes_ucb(a) for a in ALPHAS], decisions)
 
 
 @pytest.mark.parametrize("items", [ITEMS, [[1, 0, 0], [0.5, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 0]]])
 def test_phased_exploration_equals_the_loops(items):
     p = problem(items=np.array(items, float))
-    agree(p, [lookahead.phased(a) for a in (0.5, 1, 4)],
+    agree(p, [policies.phased(a) for a in (0.5, 1, 4)],
           lambda policy, items, feedback: naive.phased_decisions(p, policy.alpha, items, feedback))
 
 
 def test_rollouts_equal_the_loops():
     p = problem(gamma=0.6)
-    rules = [lookahead.rollout(a, 12) for a in (0.2, 1.5)]
+    rules = [policies.rollout(a, 12) for a in (0.2, 1.5)]
     world = lookahead.make_world(p, rules, 40)
     futures = world.users.tolist(), world.coming.tolist(), world.noise.tolist()
     assert len(futures[0]) == 12
@@ -127,13 +128,13 @@ def test_rollouts_equal_the_loops():
 
 def test_a_singular_belief_has_a_root():
     Sigma = np.array([[1.0, 2, 0], [2, 4, 0], [0, 0, 0]])
-    L = foresight.root(Sigma)
+    L = lookahead.root(Sigma)
     assert L @ L.T == pytest.approx(Sigma)
 
 
-EVERY = [policies.ucb(0.5), lookahead.knowledge_gradient(), policies.thompson(), lookahead.scores(),
-         lookahead.information_directed(), policies.dtd_dp(law="prior"), lookahead.bayes_ucb(), lookahead.phased(),
-         lookahead.rollout(0.5, 4)]
+EVERY = [policies.ucb(0.5), policies.knowledge_gradient(), policies.thompson(), policies.scores(),
+         policies.information_directed(), policies.dtd_dp(law="prior"), policies.bayes_ucb(), policies.phased(),
+         policies.rollout(0.5, 4)]
 
 
 def test_company_and_order_change_nothing():
@@ -160,11 +161,11 @@ def test_threads_change_nothing():
 def test_hard_clusters_attain_the_bound():
     """Clusters with independent preferences: the policy's exact value is the certified bound."""
     p = make_problem(np.eye(3), [0.5, 0.3, 0.2], [0.1, 0.4, -0.2], np.diag([1, 0.5, 2]), 0.7, 0.4, 0.9)
-    best = exact.decoupled(p, policies.clusters())
+    best = simulate.decoupled(p, policies.clusters())
     limits = bound.decomposition(p, 1e-3)
     assert best.value == pytest.approx(limits.value, rel=1e-4)
     assert best.value <= limits.upper + best.error
-    assert best.value > exact.decoupled(p, policies.ucb(0.5)).value
+    assert best.value > simulate.decoupled(p, policies.ucb(0.5)).value
 
 
 def test_laws_of_projection():
@@ -187,19 +188,19 @@ def test_an_isotropic_prior_projects_as_the_paper_does():
 
 def test_labels_tell_the_policies_apart():
     every = [*EVERY, policies.dtd_dp(), policies.dtd_ucb(1), policies.dtd_ucb(1, "prior"), policies.gittins(),
-             policies.clusters(), policies.dtd_dp(1, "model"), lookahead.rollout(0.5, 8)]
+             policies.clusters(), policies.dtd_dp(1, "model"), policies.rollout(0.5, 8)]
     assert len({policies.label(policy) for policy in every}) == len(every)
 
 
 @pytest.mark.parametrize("call, name", [
     (lambda: policies.dtd_dp(law="cosine"), "law is 'cosine'"),
     (lambda: policies.dtd_ucb(1, "cosine"), "law is 'cosine'"),
-    (lambda: lookahead.knowledge_gradient(-1), "alpha is -1"),
-    (lambda: lookahead.rollout(1, 1), "futures is 1"),
-    (lambda: lookahead.rollout(1, 2.5), "futures is 2.5"),
+    (lambda: policies.knowledge_gradient(-1), "alpha is -1"),
+    (lambda: policies.rollout(1, 1), "futures is 1"),
+    (lambda: policies.rollout(1, 2.5), "futures is 2.5"),
     (lambda: simulate.replicate(problem(), [], 1), "policies is empty"),
-    (lambda: simulate.replicate(problem(), [lookahead.phased(), "ucb"], 1), "policies holds 'ucb'"),
-    (lambda: policies.compile_rules(problem(), [lookahead.phased()]), "policies holds Policy"),
+    (lambda: simulate.replicate(problem(), [policies.phased(), "ucb"], 1), "policies holds 'ucb'"),
+    (lambda: policies.compile_rules(problem(), [policies.phased()]), "policies holds Policy"),
 ])
 def test_bad_arguments_are_named(call, name):
     with pytest.raises(ValueError, match=name):

@@ -3,7 +3,7 @@ import numba
 import numpy as np
 import pytest
 
-from lib import optimum
+from lib.bound import optimum
 from lib.problem import make_problem
 
 ITEMS, PROBS = [[1, 0], [0, 1], [.5, .5]], [.4, .4, .2]

@@ -3,7 +3,9 @@ import naive
 import numpy as np
 import pytest
 
-from lib import dp, kernels, policies, scene
+from lib import dp, policies
+from lib.dp import program
+from lib.policies.index import INDEX, THOMPSON, benefit
 from lib.problem import make_problem
 
 ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0, 2]]
@@ -47,7 +49,7 @@ def test_projections_merge_magnitudes_that_differ_by_rounding():
 def test_compiled_rules_hold_each_policys_bonus_and_tie():
     rules = policies.compile_rules(problem(), [policies.exploit(), policies.ucb(2), policies.dtd_ucb(3),
                                                policies.thompson()])
-    assert rules.kind.tolist() == [scene.INDEX] * 3 + [scene.THOMPSON]
+    assert rules.kind.tolist() == [INDEX] * 3 + [THOMPSON]
     assert rules.ties.tolist() == [True, True, False, False]
     assert rules.bonus[:2] == pytest.approx(np.outer([0, 2], np.ones(5)))
     assert rules.bonus[2] == pytest.approx(3 * policies.mean_projection(problem()))
@@ -66,9 +68,9 @@ def test_the_table_holds_the_programs_exploration_benefit(noise):
         var, z = prior[i] * np.exp(-4 * rng.random(100)), -3 * rng.random(100)
         discard, forward = dp.q_values(table, z * np.sqrt(var), var)
         want = (forward - discard) / np.sqrt(var) - z
-        got = [kernels.benefit(rules, rules.row[1, i], *at) for at in zip(z, var)]
+        got = [benefit(rules, rules.row[1, i], *at) for at in zip(z, var)]
         assert got == pytest.approx(want, abs=8e-3)
-    assert kernels.benefit(rules, rules.row[1, 3], -0.1, 1.0) == 0
+    assert benefit(rules, rules.row[1, 3], -0.1, 1.0) == 0
 
 
 def indifference(rules, var):
@@ -76,7 +78,7 @@ def indifference(rules, var):
     low, high = -8.0, 0.0
     for _ in range(50):
         z = (low + high) / 2
-        go = z + rules.bonus[0, 0] * kernels.benefit(rules, rules.row[0, 0], z, var) > 0
+        go = z + rules.bonus[0, 0] * benefit(rules, rules.row[0, 0], z, var) > 0
         low, high = (low, z) if go else (z, high)
     return high
 
@@ -87,7 +89,7 @@ def test_the_table_breaks_even_at_gittins_indices():
                          (0.9, {1: 0.7465837371, 5: 0.2332404420, 20: 0.0712255731, 100: 0.0155790522})):
         rules = policies.compile_rules(make_problem([[1]], [1], [0], [[1]], 1, 0, gamma), [policies.dtd_dp()])
         for n, index in known.items():
-            tolerance = 0.12 if n > policies.REACH / -np.log(gamma) else 0.01
+            tolerance = 0.12 if n > program.REACH / -np.log(gamma) else 0.01
             assert -indifference(rules, 1 / n) / np.sqrt(n) == pytest.approx(index, rel=tolerance)
 
 
@@ -97,7 +99,7 @@ def test_forwarding_need_not_be_a_threshold_in_the_mean():
     p = make_problem(items, [0.2, 0.2, 0.2, 0.4], [0, 0], np.eye(2) * 100, 1, 0, 0.99)
     rules = policies.compile_rules(p, [policies.dtd_dp()])
     z = np.linspace(-1.3, 0, 400)
-    go = [a + kernels.benefit(rules, rules.row[0, 0], a, 1 / 8) > 0 for a in z]
+    go = [a + benefit(rules, rules.row[0, 0], a, 1 / 8) > 0 for a in z]
     x, probs = policies.projections(p)[0]
     discard, forward = dp.q_values(dp.solve(x, probs, 0.99, 1, 100, certify=False), z / np.sqrt(8), 1 / 8)
     clear = abs(forward - discard) > 0.004

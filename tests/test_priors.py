@@ -2,7 +2,8 @@
 import numpy as np
 import pytest
 
-from lib import datasets, predict, priors, records
+from lib import datasets
+from lib.datasets import priors, records
 
 ITEMS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [.5, .5, 0], [0, .5, .5], [1 / 3, 1 / 3, 1 / 3]])
 MU = np.array([3.5, 3.0, 4.0])
@@ -18,9 +19,9 @@ def simulated(users, seed, low=8, high=40, noise_sd=.7, noise="features", Sigma=
     item = rng.integers(0, len(items), start[-1])
     spread = noise_sd * (np.sqrt(np.count_nonzero(items[item], axis=1)) if noise == "features" else 1)
     value = np.einsum("ri,ri->r", items[item], np.repeat(thetas, count, axis=0)) + spread * rng.normal(size=len(item))
-    ratings = records.Ratings(start, item, value, np.arange(len(item)))
+    ratings = datasets.Ratings(start, item, value, np.arange(len(item)))
     names = np.arange(users).astype(str)
-    data = records.Dataset("simulated", ("a", "b", "c"), items, np.full(len(items), 1 / len(items)), names,
+    data = datasets.Dataset("simulated", ("a", "b", "c"), items, np.full(len(items), 1 / len(items)), names,
                            ratings, None, 0.0, (), {})
     return data, thetas
 
@@ -156,15 +157,15 @@ def test_posterior_means_against_the_dense_formula():
 
 def test_draws_spread_as_theta_does():
     data, thetas = simulated(4000, seed=13)
-    truth = priors.Prior(MU, SIGMA, .7, "features", *[np.empty((0, 3))] * 2, *[np.arange(0)] * 2, {})
+    truth = datasets.Prior(MU, SIGMA, .7, "features", *[np.empty((0, 3))] * 2, *[np.arange(0)] * 2, {})
     users = np.arange(4000)
-    draws = priors.theta_draws(data, truth, users)
+    draws = datasets.theta_draws(data, truth, users)
     np.testing.assert_allclose(np.cov(draws.T), SIGMA, atol=.06)               # five standard errors
     means, covs = priors.posteriors(priors.user_sums(data, users, "features"), MU, SIGMA, .49)
     assert np.trace(np.cov(means.T)) < .9 * np.trace(SIGMA)
     np.testing.assert_allclose(np.cov((draws - means).T), covs.mean(axis=0), atol=.04)
-    np.testing.assert_array_equal(draws, priors.theta_draws(data, truth, users))
-    assert (draws != priors.theta_draws(data, truth, users, seed=1)).any()
+    np.testing.assert_array_equal(draws, datasets.theta_draws(data, truth, users))
+    assert (draws != datasets.theta_draws(data, truth, users, seed=1)).any()
 
 
 # Users that a regression cannot use
@@ -175,7 +176,7 @@ def with_poor_users():
     start = np.array([0, 18, 36, 54, 56, 66])
     value = np.random.default_rng(0).normal(3, 1, 66)
     data, _ = simulated(5, seed=0)
-    return data._replace(ratings=records.Ratings(start, item, value, None))
+    return data._replace(ratings=datasets.Ratings(start, item, value, None))
 
 
 def test_poor_users_are_dropped_and_counted():
@@ -209,7 +210,7 @@ def test_prior_errors(options, message):
 
 def test_no_degree_of_freedom_is_an_error():
     data, _ = simulated(3, seed=0)
-    ratings = records.Ratings(np.arange(0, 10, 3), np.tile(np.arange(3), 3), np.ones(9), None)
+    ratings = datasets.Ratings(np.arange(0, 10, 3), np.tile(np.arange(3), 3), np.ones(9), None)
     with pytest.raises(ValueError, match="noise level cannot be estimated: 9 ratings of 3 users"):
         datasets.prior(data._replace(ratings=ratings), holdout=0, min_ratings=3)
 
@@ -238,26 +239,26 @@ def test_sums_serve_as_ratings_do(method):
 @pytest.mark.parametrize("seen", [0, .3, .5])
 def test_predictions_cover_what_they_say_under_the_model(seen):
     data, _ = simulated(400, seed=10)
-    truth = priors.Prior(MU, SIGMA, .7, "features", *[np.empty((0, 3))] * 2, *[np.arange(0)] * 2, {})
-    made = predict.predict(data, truth, np.arange(400), seen)
-    found = predict.scores(made)
+    truth = datasets.Prior(MU, SIGMA, .7, "features", *[np.empty((0, 3))] * 2, *[np.arange(0)] * 2, {})
+    made = datasets.predict(data, truth, np.arange(400), seen)
+    found = datasets.scores(made)
     for level in (.5, .8, .95):
         assert found[f"coverage_{level}"] == pytest.approx(level, abs=.03)
     assert found["bias"] == pytest.approx(0, abs=.1) and found["ratings"] == len(made.mean)
-    table = predict.calibration(made, bins=8)
+    table = datasets.calibration(made, bins=8)
     assert table.shape == (8, 4) and table[:, 3].sum() == len(made.mean)
     assert (np.abs(table[:, 1] - table[:, 0]) < 4.5 * table[:, 2]).all()
 
 
 def test_one_prediction_by_hand():
     data, _ = simulated(2, seed=11)
-    truth = priors.Prior(MU, SIGMA, .7, "features", *[np.empty((0, 3))] * 2, *[np.arange(0)] * 2, {})
+    truth = datasets.Prior(MU, SIGMA, .7, "features", *[np.empty((0, 3))] * 2, *[np.arange(0)] * 2, {})
     (item, value, _), = datasets.histories(data, [1])
     cut = int(.5 * len(item))
     x, later = data.items[item[:cut]], data.items[item[cut]]
     inner = np.linalg.inv(np.linalg.inv(SIGMA) + x.T @ (x / np.count_nonzero(x, axis=1)[:, None]) / .49)
     mean = inner @ (np.linalg.inv(SIGMA) @ MU + x.T @ (value[:cut] / np.count_nonzero(x, axis=1)) / .49)
-    made = predict.predict(data, truth, np.array([1]))
+    made = datasets.predict(data, truth, np.array([1]))
     assert made.mean[0] == pytest.approx(later @ mean) and made.rating[0] == value[cut] and set(made.user) == {1}
     assert made.sd[0] == pytest.approx(np.sqrt(later @ inner @ later + .49 * np.count_nonzero(later)))
 
@@ -267,7 +268,7 @@ def test_empirical_bayes_predicts_better_on_movielens():
     log_density = []
     for method in ("least_squares", "empirical_bayes"):
         fit = datasets.prior(data, method=method)
-        log_density.append(predict.scores(predict.predict(data, fit, fit.held_out))["log_density"])
+        log_density.append(datasets.scores(datasets.predict(data, fit, fit.held_out))["log_density"])
     assert log_density[1] > log_density[0]
 
 
@@ -276,20 +277,20 @@ def test_prediction_errors():
     fit = datasets.prior(data, min_ratings=3)
     for wrong in (1, -.1):
         with pytest.raises(ValueError, match=f"seen is {wrong}"):
-            predict.predict(data, fit, fit.train, seen=wrong)
+            datasets.predict(data, fit, fit.train, seen=wrong)
     with pytest.raises(ValueError, match="there is nothing to predict"):
-        predict.predict(data._replace(ratings=None), fit, fit.train)
+        datasets.predict(data._replace(ratings=None), fit, fit.train)
 
 
 def test_residuals():
     data, _ = simulated(6, seed=12)
-    found, item, place = predict.residuals(data, np.array([4, 2]))
+    found, item, place = datasets.residuals(data, np.array([4, 2]))
     span = slice(data.ratings.start[4], data.ratings.start[5])
     size = span.stop - span.start
     x = data.items[data.ratings.item[span]]
     fit = np.linalg.lstsq(x, data.ratings.value[span])[0]
     np.testing.assert_allclose(found[:size], data.ratings.value[span] - x @ fit)
     assert place[0] == 0 and place[size - 1] == 1 and place[-1] == 1 and (item[:size] == data.ratings.item[span]).all()
-    quantiles, sorted_values = predict.normal_quantiles(found)
+    quantiles, sorted_values = datasets.normal_quantiles(found)
     assert (np.diff(sorted_values) >= 0).all() and sorted_values.std() == pytest.approx(1)
     assert quantiles[0] == pytest.approx(-quantiles[-1])

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lib import readers
+from lib.datasets import readers
 
 ROOT = Path(__file__).parents[1]
 

@@ -3,9 +3,9 @@ import naive
 import numpy as np
 import pytest
 
-from lib import policies, replay
+from lib import experiments, policies
+from lib.datasets import Dataset, Ratings
 from lib.problem import make_problem
-from lib.records import Dataset, Ratings
 
 ITEMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
 
@@ -42,7 +42,7 @@ def plain(problem, items, ratings, kind, alpha):
 def test_replay_is_the_plain_loop(problem, data):
     rules = [policies.exploit(), policies.ucb(.5), policies.dtd_ucb(.7)]
     users = np.array([0, 1, 2, 3])
-    rewards, decisions = replay.replay(problem, data, users, rules, horizon=20)
+    rewards, decisions = experiments.replay(problem, data, users, rules, horizon=20)
     start = data.ratings.start
     for u in users:
         span = slice(start[u], min(start[u + 1], start[u] + 20))
@@ -55,17 +55,17 @@ def test_replay_is_the_plain_loop(problem, data):
 
 def test_a_shuffle_changes_the_order_alone(problem, data):
     always = [policies.ucb(1e6)]                            # forwards everything: the reward tells the order
-    first = replay.replay(problem._replace(gamma=.999999), data, [3], always, horizon=45)[0]
-    mixed = [replay.replay(problem._replace(gamma=.999999), data, [3], always, 45, shuffle=s)[0] for s in (0, 0, 1)]
+    first = experiments.replay(problem._replace(gamma=.999999), data, [3], always, horizon=45)[0]
+    mixed = [experiments.replay(problem._replace(gamma=.999999), data, [3], always, 45, shuffle=s)[0] for s in (0, 0, 1)]
     np.testing.assert_allclose(mixed, np.broadcast_to(first, (3, 1, 1)), atol=1e-2)
-    near = [replay.replay(problem, data, [3], always, 45, shuffle=s)[0][0, 0] for s in (0, 0, 1)]
+    near = [experiments.replay(problem, data, [3], always, 45, shuffle=s)[0][0, 0] for s in (0, 0, 1)]
     assert near[0] == near[1] != near[2]
 
 
 def test_differences_are_paired():
     rng = np.random.default_rng(0)
     user = rng.normal(size=50)
-    found = replay.compare(np.array([user, user + 1]), 0)
+    found = experiments.over_users(np.array([user, user + 1]), 0)
     np.testing.assert_allclose(found.mean, [0, 1])
     np.testing.assert_allclose(found.se, 0, atol=1e-12)
 
@@ -79,9 +79,9 @@ def test_wrong_arguments_are_named(problem, data, change, words):
     if "items" in change:
         problem = problem._replace(items=change.pop("items"), probs=np.array([.5, .5]))
     with pytest.raises(ValueError, match=words):
-        replay.replay(**({"problem": problem, "dataset": data, "users": [0], "policies": [policies.exploit()]} | change))
+        experiments.replay(**({"problem": problem, "dataset": data, "users": [0], "policies": [policies.exploit()]} | change))
 
 
 def test_sums_cannot_be_replayed(problem, data):
     with pytest.raises(ValueError, match="sums over ratings only"):
-        replay.replay(problem, data._replace(ratings=None), [0], [policies.exploit()])
+        experiments.replay(problem, data._replace(ratings=None), [0], [policies.exploit()])

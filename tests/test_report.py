@@ -6,9 +6,11 @@ import re
 import numpy as np
 import pytest
 
-from lib import analysis, cautions, datasets, report
+from lib import datasets, report
+from lib.datasets import Ratings
 from lib.problem import make_problem
-from lib.records import Ratings
+from lib.report import checks
+from lib.report.page import write
 
 ITEMS = "item_id,news,music\na,1,0\nb,0,1\nc,0.5,0.5\n"
 
@@ -50,7 +52,7 @@ def test_a_page_that_needs_nothing_else(tmp_path, capsys):
 @pytest.mark.slow
 def test_the_numbers_behind_it(tmp_path):
     data = datasets.ratings(*write_stream(tmp_path, users=200))
-    found = analysis.analyse(data, datasets.prior(data, min_ratings=10), 3.2, steps=(), users=512)
+    found = report.analyse(data, datasets.prior(data, min_ratings=10), 3.2, steps=(), users=512)
     assert found.prior.mu == pytest.approx([3, 3.4], abs=.2) and found.prior.noise_sd == pytest.approx(.4, abs=.05)
     assert set(found.best.policy) == {"Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP"}
     assert (found.best["mean"] - 3.5 * found.best.gap_se < found.best.bound).all()
@@ -105,10 +107,10 @@ def test_wrong_values_are_named(tmp_path, capsys, option, words):
 
 def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
     page = tmp_path / "page.html"
-    report.write("old", page)
+    write("old", page)
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        report.write("new", page)
+        write("new", page)
     assert page.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["page.html"]
 
 
@@ -118,7 +120,7 @@ def stream(tmp_path, **options):
 
 
 def names(data, prior):
-    return [c.name for c in cautions.data_cautions(data, prior, .5)]
+    return [c.name for c in checks.data_cautions(data, prior, .5)]
 
 
 def test_a_good_stream_gets_no_warning(tmp_path):
@@ -128,9 +130,9 @@ def test_a_good_stream_gets_no_warning(tmp_path):
 def test_warnings_about_users_times_and_prior(tmp_path):
     data, prior = stream(tmp_path, users=12, times=False)
     assert names(data, prior) == ["too few users", "no times"]
-    assert cautions.dropped_users(prior._replace(counts=prior.counts | {"users_kept": 5})).name == "most users are left out"
-    assert cautions.ill_conditioned(prior._replace(Sigma=np.ones((2, 2)))).name == "ill-conditioned prior"
-    assert "music (60)" in cautions.wide_preferences(data, prior._replace(Sigma=np.diag([1, 3600.])), data.features).text
+    assert checks.dropped_users(prior._replace(counts=prior.counts | {"users_kept": 5})).name == "most users are left out"
+    assert checks.ill_conditioned(prior._replace(Sigma=np.ones((2, 2)))).name == "ill-conditioned prior"
+    assert "music (60)" in checks.wide_preferences(data, prior._replace(Sigma=np.diag([1, 3600.])), data.features).text
 
 
 def test_warnings_about_residuals(tmp_path):
@@ -143,11 +145,11 @@ def test_warnings_about_residuals(tmp_path):
     assert "drift over time" in names(moved, prior)
     up_or_down = np.repeat(np.where(np.arange(len(start) - 1) % 2, 1, -1), np.diff(start))
     apart = data._replace(ratings=Ratings(start, item, value + .8 * up_or_down * place, time))
-    found = {c.name: c.text for c in cautions.data_cautions(apart, prior, .5)}["drift over time"]
+    found = {c.name: c.text for c in checks.data_cautions(apart, prior, .5)}["drift over time"]
     assert abs(float(re.search(r"mean over users is (\S+) ", found)[1])) < .1 < float(re.search(r"typically (\S+) ", found)[1])
     narrow = np.where(np.count_nonzero(data.items, axis=1)[item] == 2, .3, 1.) * np.random.default_rng(2).normal(size=len(value))
-    assert cautions.constant_noise(data, narrow, item).name == "noise does not grow with features"
-    assert cautions.constant_noise(data, narrow / .3, np.zeros_like(item)) is None
+    assert checks.constant_noise(data, narrow, item).name == "noise does not grow with features"
+    assert checks.constant_noise(data, narrow / .3, np.zeros_like(item)) is None
 
 
 def test_the_variance_of_a_move_is_that_over_all_orders():
@@ -155,7 +157,7 @@ def test_the_variance_of_a_move_is_that_over_all_orders():
         n, place = len(values), np.arange(len(values)) / (len(values) - 1)
         moves = [np.mean([v for v, p in zip(order, place) if p > 2 / 3]) - np.mean([v for v, p in zip(order, place) if p < 1 / 3])
                  for order in itertools.permutations(values)]
-        twice = cautions.moves(np.array([n, n]), np.array(values * 2), np.tile(place, 2))
+        twice = checks.moves(np.array([n, n]), np.array(values * 2), np.tile(place, 2))
         np.testing.assert_allclose(twice, [[moves[0]] * 2, [np.var(moves)] * 2])
         np.testing.assert_allclose(np.mean(moves), 0, atol=1e-12)
 
@@ -164,7 +166,7 @@ def test_one_history_is_too_few_to_see_drift(tmp_path):
     data, prior = stream(tmp_path, users=12)
     residual, place = np.array([1., 0., 9.]), np.array([0., 0., 1.])
     ratings = Ratings(np.array([0, 1, 3]), np.zeros(3, int), residual, np.arange(3))
-    assert cautions.drift(data._replace(ratings=ratings), np.array([0, 1]), residual, place, 1.) is None
+    assert checks.drift(data._replace(ratings=ratings), np.array([0, 1]), residual, place, 1.) is None
 
 
 def test_silence_at_once_and_after_bad_luck(tmp_path):
@@ -173,6 +175,6 @@ def test_silence_at_once_and_after_bad_luck(tmp_path):
     theta = np.array([[5., 5.], [5., 5.], [0., 0.]])
     never, early = np.zeros((3, 10), bool), np.zeros((3, 10), bool)
     early[0], early[1, :3] = True, True
-    assert cautions.silent(problem, "UCB", theta, never).name == "nothing is ever forwarded"
-    assert "50 %" in cautions.silent(problem, "UCB", theta, early).text
-    assert cautions.silent(problem, "UCB", theta[[0, 2]], early[[0, 2]]) is None
+    assert checks.silent(problem, "UCB", theta, never).name == "nothing is ever forwarded"
+    assert "50 %" in checks.silent(problem, "UCB", theta, early).text
+    assert checks.silent(problem, "UCB", theta[[0, 2]], early[[0, 2]]) is None

@@ -5,7 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from lib import experiments, policies, results
+from lib import experiments, policies
+from lib.experiments import published
 
 SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2}
 
@@ -13,75 +14,75 @@ SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2}
 @pytest.fixture(scope="module")
 def fresh():
     """A table that lies within its error of the published one: the published one with noise of that size."""
-    table = results.load("simulated")
+    table = published.load("simulated")
     rng = np.random.default_rng(3)
     ratio = np.sqrt(table.replications / 1000)
     return table.assign(replications=1000, mean=table["mean"] + table.se * ratio * rng.uniform(-2, 2, len(table)))
 
 
-@pytest.mark.parametrize("name", [*results.TABLES, *(f"{name}_sharp" for name in results.SHARP)])
+@pytest.mark.parametrize("name", [*published.TABLES, *(f"{name}_sharp" for name in published.SHARP)])
 def test_every_table_is_there_and_whole(name):
-    table = results.load(name)
+    table = published.load(name)
     spec = experiments.SPECS[name.removesuffix("_sharp")]
-    if name in results.TABLES:
+    if name in published.TABLES:
         assert len(table) == len(spec.costs) * len(spec.policies)
         assert (table.replications == spec.replications[1]).all()
         assert table.groupby(["cost", "policy"]).chosen.sum().eq(1).all()
         assert np.isfinite(table[["mean", "se", "difference", "difference_se", "hindsight", "bound"]]).all(axis=None)
     else:
-        assert set(table.cost) == set(results.SHARP[name.removesuffix("_sharp")])
-        assert (table.users == results.SIZES["users"]).all()
+        assert set(table.cost) == set(published.SHARP[name.removesuffix("_sharp")])
+        assert (table.users == published.SIZES["users"]).all()
         assert (table.value - 4 * np.hypot(table.se, table.bound_se) <= table.bound).all()
         assert (table.over_ucb[table.policy == "UCB"] == 0).all()
 
 
 def test_the_manifest_names_what_the_tables_rest_on():
-    manifest = json.loads((results.FOLDER / "manifest.json").read_text())
+    manifest = json.loads((published.FOLDER / "manifest.json").read_text())
     assert set(manifest) == {"python", "packages", "machine", "seed", "sharp", "tables", "runs"}
-    assert set(manifest["runs"]) == {path.stem for path in results.FOLDER.glob("*.csv")}
+    assert set(manifest["runs"]) == {path.stem for path in published.FOLDER.glob("*.csv")}
     assert manifest["seed"] not in {spec.seed for spec in experiments.SPECS.values()}
 
 
 def test_a_run_within_its_error_passes_and_one_shifted_cell_does_not(fresh):
-    assert results.compare(fresh, "simulated").z.abs().max() < 2.1
+    assert published.compare(fresh, "simulated").z.abs().max() < 2.1
     worse = fresh.assign(mean=fresh["mean"].where(fresh.index != 100, fresh["mean"] + 10 * fresh.se * 10))
-    first = results.compare(worse, "simulated").iloc[0]
+    first = published.compare(worse, "simulated").iloc[0]
     assert abs(first.z) > 5 and first.policy == fresh.policy[100] and first.cost == fresh.cost[100]
 
 
 def test_a_value_that_does_not_vary_must_be_met_exactly(fresh):
     still = fresh.se == 0
     assert still.any()
-    assert results.compare(fresh.assign(mean=fresh["mean"] + 1e-6 * still), "simulated").z.iloc[0] == np.inf
+    assert published.compare(fresh.assign(mean=fresh["mean"] + 1e-6 * still), "simulated").z.iloc[0] == np.inf
 
 
 def test_another_data_set_in_the_place_of_the_books_own_is_not_compared(fresh, monkeypatch):
     monkeypatch.setenv("BOOK_YELP", "somewhere")
-    apart = results.compare(fresh, "ratings_held_out")
+    apart = published.compare(fresh, "ratings_held_out")
     assert apart.empty and not apart.z.abs().max() > 4
-    assert len(results.compare(fresh, "simulated")) == len(fresh)
+    assert len(published.compare(fresh, "simulated")) == len(fresh)
 
 
 def test_nothing_in_common_is_an_error(fresh):
     with pytest.raises(ValueError, match="simulated: .*no cost, policy and alpha in common"):
-        results.compare(fresh.assign(cost=17.0), "simulated")
+        published.compare(fresh.assign(cost=17.0), "simulated")
 
 
 def test_an_unknown_table_is_an_error():
     with pytest.raises(ValueError, match="nothing: no published table, there are .*simulated"):
-        results.load("nothing")
+        published.load("nothing")
 
 
 def test_a_table_that_cannot_be_made_is_named_before_anything_runs(tmp_path):
     with pytest.raises(ValueError, match="nonsense: no such table, there are simulated, .*alignment"):
-        results.publish(tmp_path, ["simulated", "nonsense"])
+        published.publish(tmp_path, ["simulated", "nonsense"])
     assert not list(tmp_path.iterdir())
 
 
 def test_tuned_finds_the_policies_that_a_table_chose():
     spec = experiments.SPECS["ratings"]
-    rows = results.load("ratings").query("cost == 3.7")
-    arms = results.tuned(spec, rows)
+    rows = published.load("ratings").query("cost == 3.7")
+    arms = published.tuned(spec, rows)
     assert list(arms) == ["Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP"]
     best = rows[rows.chosen & (rows.policy == "UCB")].iloc[0]
     assert arms["UCB"].kind == "ucb" and arms["UCB"].alpha == pytest.approx(best.alpha, rel=1e-6)
@@ -89,14 +90,14 @@ def test_tuned_finds_the_policies_that_a_table_chose():
 
 def test_write_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
     path = tmp_path / "table.csv"
-    results.write(path, "old\n")
+    published.write(path, "old\n")
 
     def fails(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(OSError, match="disk full"):
-        results.write(path, "new\n")
+        published.write(path, "new\n")
     assert path.read_text() == "old\n" and [p.name for p in tmp_path.iterdir()] == ["table.csv"]
 
 
@@ -105,17 +106,17 @@ def test_a_small_publication_from_end_to_end(tmp_path, monkeypatch):
     arms = (policies.exploit(), policies.thompson(), policies.ucb(.1), policies.ucb(.3), policies.dtd_ucb(.5))
     spec = experiments.SPECS["ratings"]._replace(costs=(3.7, 4.6), policies=arms, replications=(64,) * 2, tuning=(64,) * 2,
                                                  sequences=(20,) * 2, tol=None)
-    monkeypatch.setattr(results, "TABLES", ("ratings",))
-    monkeypatch.setattr(results, "SHARP", {"ratings": (3.7, 4.6)})
-    monkeypatch.setattr(results, "SIZES", SMALL)
-    monkeypatch.setattr(results, "BEYOND", results.BEYOND[:1])
+    monkeypatch.setattr(published, "TABLES", ("ratings",))
+    monkeypatch.setattr(published, "SHARP", {"ratings": (3.7, 4.6)})
+    monkeypatch.setattr(published, "SIZES", SMALL)
+    monkeypatch.setattr(published, "BEYOND", published.BEYOND[:1])
     monkeypatch.setitem(experiments.SPECS, "ratings", spec)
-    results.publish(tmp_path, ["ratings", "ratings_sharp"])
+    published.publish(tmp_path, ["ratings", "ratings_sharp"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "ratings.csv", "ratings_sharp.csv"]
-    table = results.load("ratings", tmp_path)
-    again = experiments.run(spec._replace(seed=results.SEED))
+    table = published.load("ratings", tmp_path)
+    again = experiments.run(spec._replace(seed=published.SEED))
     assert table["mean"].to_numpy() == pytest.approx(again["mean"].to_numpy(), rel=1e-6, abs=1e-9)
-    sharp = results.load("ratings_sharp", tmp_path)
+    sharp = published.load("ratings_sharp", tmp_path)
     row = sharp.query("policy == 'UCB' and cost == 3.7").iloc[0]
     assert row.share == pytest.approx(row.value / row.bound, rel=1e-5)
     above = sharp.query("cost == 4.6")                  # nothing is worth a forward: 0 over 0
@@ -124,8 +125,8 @@ def test_a_small_publication_from_end_to_end(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_where_bounds_are_loose_they_stay_above_the_policies():
-    fresh = results.combinations(SMALL).set_index(["instance", "name"])
-    kept = results.load("combinations").set_index(["instance", "name"])
+    fresh = published.combinations(SMALL).set_index(["instance", "name"])
+    kept = published.load("combinations").set_index(["instance", "name"])
     assert fresh.index.equals(kept.index)
     for rows in (fresh, kept):
         for _, part in rows.groupby("instance"):

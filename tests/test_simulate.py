@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib import dp, kernels, lanes, lookahead, policies, posterior, simulate, streams
+from lib import dp, policies, posterior, simulate, streams
 from lib.problem import make_problem, noise_var
-from lib.scene import Stream
+from lib.simulate import compiled, kernels, vectorized
+from lib.simulate.arrays import Stream
 
 POLICIES = [policies.exploit(), policies.ucb(0.7), policies.thompson(), policies.dtd_ucb(1.3)]
 
@@ -165,7 +166,7 @@ def test_wrong_beliefs_decide_as_the_plain_loops_do(reward):
 def test_beliefs_change_decisions_only_and_the_truth_is_what_it_was():
     truth = dense()
     wrong = truth._replace(mu=truth.mu - 0.3, Sigma=2 * truth.Sigma, noise_sd=1.0)
-    rules = [*POLICIES, lookahead.knowledge_gradient()]
+    rules = [*POLICIES, policies.knowledge_gradient()]
     right, other = (simulate.episodes(beliefs, rules, 300, 25, truth=truth) for beliefs in (truth, wrong))
     assert right.rewards.tobytes() == simulate.replicate(truth, rules, 300, 25).tobytes()
     for part in ("theta", "items", "feedback", "thompson"):
@@ -258,7 +259,7 @@ def test_ties_are_the_papers():
 @pytest.mark.parametrize("problem, horizon, vectors", [(dense(11, 40, 6), 10_000, False), (dense(40, 60, 7), 80, True)],
                          ids=["matrix", "vectors"])
 def test_the_kernels_belief_is_the_posteriors(problem, horizon, vectors):
-    scene, order = simulate.make_scene(problem, horizon)
+    scene, order = compiled.make_scene(problem, horizon)
     assert scene.vectors == vectors
     state, k = kernels.make_state(scene), len(order)
     project, learn = (kernels.project_vectors, kernels.learn_vectors) if vectors else (
@@ -283,12 +284,12 @@ def test_the_kernels_belief_is_the_posteriors(problem, horizon, vectors):
 def test_users_side_by_side_decide_as_they_do_alone(problem):
     """The two engines for short dense items, on a number of users that leaves lanes over."""
     rules = policies.compile_rules(problem, [*POLICIES, *([policies.dtd_dp(0.7)] if len(problem.mu) < 6 else [])])
-    scene, _ = simulate.make_scene(problem, 30)
+    scene, _ = compiled.make_scene(problem, 30)
     met = simulate.episodes(problem, [policies.thompson()], 150, 30)
-    assert lanes.fits(scene)
+    assert vectorized.fits(scene)
     stream = Stream(met.items, met.feedback, met.feedback - problem.cost, met.thompson)
     results = []
-    for engine in (kernels, lanes):
+    for engine in (kernels, vectorized):
         rewards = np.empty((len(rules.kind), 150))
         decisions = np.empty(rewards.shape + (30,), bool)
         engine.run(scene, rules, stream, rewards, decisions)

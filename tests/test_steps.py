@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lib import dp, envelopes, grids, laws, steps, sweep
+from lib.dp import certified, program, quadrature
+from lib.dp.grid import Grid, UPPER
 
 
 def psi(z):
@@ -30,7 +31,7 @@ def test_the_chord_is_the_logarithm_s_erring_upward(ratio, within):
     for share in (.03, .4, .9):
         at, ours = b + share * (top - b), D(b)
         falls = K * norm.pdf(m * math.sqrt(b)) / (2 * b**1.5)
-        steps.chord(ours, known(b), falls, D(top), known(top), b, at, top, d)
+        certified.chord(ours, known(b), falls, D(top), known(top), b, at, top, d)
         exact = math.sqrt(at) * np.exp((1 - share) * log(b) + share * log(top)) - known(at)
         assert (ours >= np.minimum(exact, D(b)) - 1e-13).all()
         assert (ours - np.maximum(np.minimum(exact, D(b)), 0)).max() <= within * D(b).max()
@@ -41,7 +42,7 @@ def grid_of(levels, d, n, D, extra, curvature, reach=4.5):
     """A Grid all of whose levels carry D and extra at the nodes -n d .. n d."""
     J, size = len(levels), 2 * n + 1
     first, one = np.array([[-n] * J, [size] * J]), np.ones(1)
-    return sweep.Grid(np.array(levels), np.full(J, d), first, np.arange(J) * size, np.tile(D, J), one, one, one,
+    return Grid(np.array(levels), np.full(J, d), first, np.arange(J) * size, np.tile(D, J), one, one, one,
                       np.array([.05, reach]), np.tile(extra, J), np.array([[curvature], [0], [0]]) * np.ones(J))
 
 
@@ -57,9 +58,9 @@ def test_an_upper_step_pays_for_the_tails_that_it_cuts(reach):
     D = .5 + .2 * np.cos(np.arange(-n, n + 1) * d)
     grid = grid_of([b, b + info], d, n, D, np.zeros((2, D.size)), 0.0, reach)
     out, node = np.empty(41), np.arange(-20, 21)
-    steps.step_upper(out, grid, K, .9, -20, 0, info, np.full(41, np.inf))
-    exact = mean(D, K, d, laws.hat_law(math.sqrt(1 / b - 1 / (b + info)), d)[0], node)
-    over = out - exact - steps.outside(n * d, b + info, .9, K)
+    certified.step_upper(out, grid, K, .9, -20, 0, info, np.full(41, np.inf))
+    exact = mean(D, K, d, quadrature.hat_law(math.sqrt(1 / b - 1 / (b + info)), d)[0], node)
+    over = out - exact - certified.outside(n * d, b + info, .9, K)
     assert (over >= 0).all() and over.max() < 2 * norm.sf(reach) + K * psi(-reach)
 
 
@@ -81,13 +82,13 @@ def test_a_lower_step_serves_at_every_precision_that_it_is_asked_for(info, half,
     grid = grid_of([b - 2 * half, b, b + 2 * half, b + 1.0, b + 2.0], d, n, D, slope[None], curvature)
     below, above = b - half, b + half
     out, change = np.empty(81), np.empty(81)
-    bent = steps.step_lower(out, change, grid, K, .9, -40, 1, info, below, above)
+    bent = certified.step_lower(out, change, grid, K, .9, -40, 1, info, below, above)
     used = min(grid.levels[2:], key=lambda level: abs(level - b - info))
     short = info / (above * (above + info))
-    lost = short - laws.shrunk(math.sqrt(short), d, 4.5) ** 2
+    lost = short - quadrature.shrunk(math.sqrt(short), d, 4.5) ** 2
 
     def anew(at):
-        beta, weights = at + info - used, laws.hat_law(math.sqrt(info / (at * (at + info)) - lost), d)[0]
+        beta, weights = at + info - used, quadrature.hat_law(math.sqrt(info / (at * (at + info)) - lost), d)[0]
         return mean(np.maximum(D + slope * beta - curvature * beta**2, 0) * (D > 0), K, d, weights, node)
     gap = anew(b) - out
     assert (-1e-12 <= gap).all() and gap.max() < 5e-4
@@ -103,16 +104,16 @@ def test_a_wrong_prediction_still_gives_an_upper_bound(wrong, monkeypatch):
     """A level that needs itself, solved once from a prediction that is too low or too high, and until nothing moves."""
     x, p, gamma = np.array([.1, .4, 1.0]), np.array([.4, .3, .3]), .9
     q = x * x
-    fineness = dp.fineness(sweep.UPPER, q, gamma, .1, False)
-    grid = grids.solve_bound(sweep.UPPER, x, q, p, gamma, 1.0, fineness)
+    fineness = program.fineness(UPPER, q, gamma, .1, False)
+    grid = program.solve_bound(UPPER, x, q, p, gamma, 1.0, fineness)
     j, K, group = 3, np.sum(x * p) / (1 - gamma), np.arange(3)
     level = slice(grid.ptr[j], grid.ptr[j] + grid.first[1, j])
 
     def solved(offset, turns, close):
-        monkeypatch.setattr(envelopes, "predict", lambda D, *rest: np.maximum(D + offset, 0, out=D))
-        monkeypatch.setattr(envelopes, "AGAIN", turns)
-        monkeypatch.setattr(envelopes, "CLOSE", close)
-        envelopes.solve_upper.py_func(grid, j, int(grid.first[0, j]), q, group, gamma, K)
+        monkeypatch.setattr(certified, "predict", lambda D, *rest: np.maximum(D + offset, 0, out=D))
+        monkeypatch.setattr(certified, "AGAIN", turns)
+        monkeypatch.setattr(certified, "CLOSE", close)
+        certified.solve_upper.py_func(grid, j, int(grid.first[0, j]), q, group, gamma, K)
         return grid.D[level].copy()
     settled = solved(0.0, 200, 1e-13)
     once = solved(wrong, 1, 1.0)

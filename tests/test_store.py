@@ -1,29 +1,29 @@
 """Arrays on disk: all or nothing, and nothing foreign."""
 import numpy as np
 
-from lib import store
+from lib import cache
 
 
 def test_round_trip_and_keys(tmp_path):
     arrays = {"a": np.arange(5.0), "b": np.zeros((2, 0), np.int64)}
-    key = store.digest("table", arrays["a"], 3)
-    assert store.load(tmp_path, key) is None
-    store.save(tmp_path / "deep", key, arrays)
-    back = store.load(tmp_path / "deep", key)
+    key = cache.digest("table", arrays["a"], 3)
+    assert cache.load(tmp_path, key) is None
+    cache.save(tmp_path / "deep", key, arrays)
+    back = cache.load(tmp_path / "deep", key)
     assert set(back) == {"a", "b"} and all((back[n] == arrays[n]).all() and back[n].dtype == arrays[n].dtype for n in back)
-    assert key != store.digest("table", arrays["a"], 4) and key != store.digest("table", arrays["a"].astype("f4"), 3)
+    assert key != cache.digest("table", arrays["a"], 4) and key != cache.digest("table", arrays["a"].astype("f4"), 3)
 
 
 def test_damaged_and_foreign_files_are_ignored(tmp_path):
-    store.save(tmp_path, "k", {"a": np.arange(1000.0)})
+    cache.save(tmp_path, "k", {"a": np.arange(1000.0)})
     whole = (tmp_path / "k.npz").read_bytes()
     for content in (b"", whole[:50], whole[:-30], whole[:4000] + b"\xff\xff\xff\xff" + whole[4004:], b"PK nonsense"):
         (tmp_path / "k.npz").write_bytes(content)
-        assert store.load(tmp_path, "k") is None
+        assert cache.load(tmp_path, "k") is None
     (tmp_path / "other.npz").write_bytes(whole)
-    assert store.load(tmp_path, "other") is None
+    assert cache.load(tmp_path, "other") is None
     np.savez(tmp_path / "pickled.npz", key=np.array("pickled"), a=np.array([{}], dtype=object))
-    assert store.load(tmp_path, "pickled") is None
+    assert cache.load(tmp_path, "pickled") is None
 
 
 def test_a_failed_save_leaves_nothing(tmp_path):
@@ -31,11 +31,11 @@ def test_a_failed_save_leaves_nothing(tmp_path):
         def __array__(self, *args, **kwargs):
             raise RuntimeError("no array")
     try:
-        store.save(tmp_path, "k", {"a": Wrong()})
+        cache.save(tmp_path, "k", {"a": Wrong()})
     except RuntimeError:
         pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_code_version_follows_the_code():
-    assert store.code_version() == store.code_version() and len(store.code_version()) == 64
+    assert cache.code_version() == cache.code_version() and len(cache.code_version()) == 64

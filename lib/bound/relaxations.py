@@ -1,0 +1,239 @@
+"""Upper bounds on what any policy can earn (paper, section III-A; chapter "The upper bound").
+
+All are bounds on V = E sum_{n >= 1} gamma^n U_n (x_n.theta - cost) and carry the leading gamma.
+"""
+from concurrent.futures import ThreadPoolExecutor
+import math
+import os
+
+import numba
+import numpy as np
+
+from lib import dp, streams
+from lib.normal import expected_excess, expected_positive
+from lib.problem import Bracket, Estimate, as_scalar, noise_var
+
+
+def conditional(problem):
+    """(k,) s_j^2 = Var(theta_j | the other elements of theta), and (k,) the standard deviation of its mean.
+
+    The conditional mean is N(mu_j, Sigma_jj - s_j^2): the theorem needs no sampling of theta.  Sigma may be singular.
+    """
+    Sigma, k = problem.Sigma, problem.mu.size
+    s2 = np.empty(k)
+    for j in range(k):
+        rest = np.arange(k) != j
+        weights = np.linalg.lstsq(Sigma[np.ix_(rest, rest)], Sigma[rest, j], rcond=1e-12)[0]
+        s2[j] = Sigma[j, j] - Sigma[j, rest] @ weights
+    variance = np.diag(Sigma)
+    s2[s2 < 1e-12 * np.maximum(variance, 1e-300)] = 0.0
+    return s2, np.sqrt(np.maximum(variance - s2, 0.0))
+
+
+def normalised(problem):
+    """Raise ValueError unless every item sums to 1, the case in which the theorem splits the cost."""
+    norms = problem.items.sum(axis=1)
+    if np.abs(norms - 1).max() > 1e-9:
+        i = int(np.argmax(np.abs(norms - 1)))
+        raise ValueError(f"items[{i}] sums to {norms[i]}: the decomposition needs items of L1 norm 1")
+
+
+def feature_table(problem, j, var, tol, noise):
+    """The single-feature table of feature j, for variances up to var; noise is "basis" or "model"."""
+    return dp.solve(problem.items[:, j], problem.probs, problem.gamma, problem.noise_sd, var, tol=tol, between=False,
+                    info=informations(problem, j, noise))
+
+
+def informations(problem, j, noise):
+    """(n,) what an observation of each item adds to noise_sd^2 / variance of feature j."""
+    x = problem.items[:, j]
+    return x**2 if noise == "basis" else x**2 / np.maximum(np.count_nonzero(problem.items, axis=1), 1)
+
+
+def feature_bracket(problem, j, s2, sd, tol, noise):
+    """(3,) lower, best and upper value of E W_j(mu_j + sd Z, s2), without the leading gamma, in reward units."""
+    mean = problem.mu[j] - problem.cost
+    if s2 == 0:                                        # theta_-j tells theta_j: commit for good
+        stake = problem.probs @ problem.items[:, j] / (1 - problem.gamma)
+        spread = sd * expected_positive(-abs(mean) / sd) if sd > 0 else 0.0
+        return np.full(3, stake * (max(mean, 0.0) + spread))
+    table = feature_table(problem, j, s2, tol, noise)
+    if sd == 0 or not table.slope:
+        return np.array(dp.value(table, mean, s2))
+    return np.array(dp.smoothed_value(table, mean, sd, s2))
+
+
+def decomposition(problem, tol=1e-3, noise="basis"):
+    """Theorem 1 without sampling: a bracket on the sum of the single-feature values (paper, Theorem 1).
+
+    Given theta_-j, theta_j has the fixed variance s_j^2 and a mean that is itself normal, so the sum is
+    gamma sum_j E W_j(mu_j + sqrt(Sigma_jj - s_j^2) Z, s_j^2): one Gaussian integral of a convex function a feature.
+
+    Parameters
+    ----------
+    problem : Problem
+        With items of L1 norm 1.
+    tol : float
+        Aim for the relative width of the bracket, or 0.1 tol noise_sd where the value is smaller.
+    noise : str
+        "basis": feature j of item x is observed with variance noise_sd^2 / x_j^2, as in the paper;
+        "model": with I(x) noise_sd^2 / x_j^2, what is really seen given theta_-j: a little tighter.
+
+    Returns
+    -------
+    Bracket
+        lower <= the theorem's bound <= upper, reward units; the optimal value never exceeds upper.
+
+    Raises
+    ------
+    ValueError
+        Where an item does not sum to 1, or for an unknown noise.
+    """
+    normalised(problem)
+    if noise not in ("basis", "model"):
+        raise ValueError(f'noise is {noise!r}: it must be "basis" or "model"')
+    tol = as_scalar("tol", tol, 0, 1)
+    s2, sd = conditional(problem)
+    columns = np.column_stack((problem.items.T, problem.mu, s2, sd))
+    distinct, where = np.unique(columns, axis=0, return_index=True, return_inverse=True)[1:]
+    times = np.bincount(where.ravel())
+    goal, floor = first_goal(problem, tol, noise)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        while True:
+            parts = list(pool.map(lambda j: feature_bracket(problem, j, s2[j], sd[j], goal, noise), distinct))
+            low, best, high = problem.gamma * (times @ np.array(parts))
+            wanted = tol * max(best, 0.1 * problem.noise_sd)
+            if high - low <= wanted or goal < floor:
+                return Bracket(float(low), float(best), float(high))
+            goal *= max(0.02, min(0.5, 0.7 * wanted / (high - low)))
+
+
+def first_goal(problem, tol, noise):
+    """The tolerance that the features are first solved with, and the one at which `decomposition` gives up.
+
+    Coarse at first, because the linear part of the value has no error; but where a feature comes in one size its
+    precisions are not rounded, the width is second order in the work, and two more digits cost next to nothing.
+    """
+    found = (informations(problem, j, noise) for j in range(problem.mu.size))
+    one_size = all(np.unique(info[info > 0]).size <= 1 for info in found)
+    goal = 0.03 * tol if one_size else min(8 * tol, 0.5)
+    return goal, goal / 400
+
+
+def decomposition_sampled(problem, draws, seed):
+    """Algorithm 1 to the letter: draw theta and x, average the value of the state that they leave (paper, III-A).
+
+    Parameters
+    ----------
+    problem : Problem
+        With items of L1 norm 1.
+    draws : int
+        M, the number of draws, at least 2.
+    seed : int
+
+    Returns
+    -------
+    Estimate
+        Mean and standard error of the bound, reward units, with the leading gamma.
+    """
+    normalised(problem)
+    if draws < 2:
+        raise ValueError(f"draws is {draws}: a standard error needs at least 2")
+    rng = streams.generator(seed, 16)
+    theta = problem.mu + rng.standard_normal((draws, problem.mu.size)) @ streams.factor(problem.Sigma).T
+    items = problem.items[np.searchsorted(streams.cumulative(problem.probs), rng.random(draws), side="right")]
+    s2, sd = conditional(problem)
+    total = np.zeros(draws)
+    for j in range(problem.mu.size):
+        rest = np.arange(problem.mu.size) != j
+        weights = np.linalg.lstsq(problem.Sigma[np.ix_(rest, rest)], problem.Sigma[rest, j], rcond=1e-12)[0]
+        net = problem.mu[j] + (theta[:, rest] - problem.mu[rest]) @ weights - problem.cost
+        total += state_values(problem, j, s2[j], net, items[:, j])
+    return Estimate(float(problem.gamma * total.mean()), float(problem.gamma * total.std(ddof=1) / np.sqrt(draws)))
+
+
+def state_values(problem, j, s2, net, x):
+    """V_j(mean, s2, x) = max(discard, forward) at the drawn states (paper, Bellman equation)."""
+    stake = problem.probs @ problem.items[:, j] / (1 - problem.gamma)
+    if s2 == 0 or stake == 0:
+        return np.maximum(net, 0) * (x + problem.gamma * stake)
+    table = feature_table(problem, j, s2, 1e-3, "basis")
+    out = np.empty(net.size)
+    for size in np.unique(x):
+        here = x == size
+        discard, forward = dp.q_values(table, net[here], s2, size) if size > 0 else [problem.gamma * dp.value(
+            table, net[here], s2).value] * 2
+        out[here] = np.maximum(discard, forward)
+    return out
+
+
+def hindsight(problem):
+    """gamma / (1 - gamma) E (theta.X - cost)^+: theta known from the start (paper, section III-A).
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> round(hindsight(make_problem([[1.]], [1.], [0.], [[1.]], 1., 0., .5)), 4)
+    0.3989
+    """
+    sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items), 0))
+    return float(problem.gamma / (1 - problem.gamma) * problem.probs @ expected_excess(problem.items @ problem.mu - problem.cost, sd))
+
+
+def full_observation(problem, sequences, seed, horizon=None):
+    """Every rating is shown, forwarded or not: an upper bound, never above hindsight (not in the paper).
+
+    The best policy is then myopic.  Given the items, x_n.mu'_{n-1} is normal with variance
+    x_n (Sigma - Sigma'_{n-1}) x_n, so only the item sequence is sampled; items after `horizon` are counted at hindsight.
+
+    Parameters
+    ----------
+    problem : Problem
+    sequences : int
+        Number of item sequences, at least 2.
+    seed : int
+    horizon : int, optional
+        Items played out; by default until gamma^horizon < 1e-5.
+
+    Returns
+    -------
+    Estimate
+        Mean and standard error, reward units, with the leading gamma.
+    """
+    if not isinstance(sequences, (int, np.integer)) or sequences < 2:
+        raise ValueError(f"sequences is {sequences!r}: a standard error needs at least 2")
+    horizon = int(np.ceil(np.log(1e-5) / np.log(problem.gamma))) if horizon is None else horizon
+    index = np.searchsorted(streams.cumulative(problem.probs), streams.generator(seed, 17).random((sequences, horizon)),
+                            side="right")
+    sd = revealed_sd(problem.items, problem.Sigma, noise_var(problem), index)
+    gain = expected_excess((problem.items @ problem.mu - problem.cost)[index], sd)
+    values = gain @ problem.gamma ** np.arange(1, horizon + 1) + problem.gamma**horizon * hindsight(problem)
+    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(sequences)))
+
+
+@numba.njit(cache=True, nogil=True)
+def revealed_sd(items, Sigma, variances, index):
+    """(sequences, horizon) sd of x_n.mu'_{n-1} when the ratings of all earlier items of a row of `index` are seen."""
+    out = np.empty(index.shape)
+    k = Sigma.shape[0]
+    gain = np.empty(k)
+    for r in range(index.shape[0]):
+        S = Sigma.copy()
+        for n in range(index.shape[1]):
+            i = index[r, n]
+            prior = now = 0.0
+            gain[:] = 0.0
+            for a in range(k):
+                if items[i, a] != 0.0:
+                    for c in range(k):
+                        prior += items[i, a] * Sigma[a, c] * items[i, c]
+                        gain[c] += items[i, a] * S[a, c]
+            for a in range(k):
+                now += items[i, a] * gain[a]
+            out[r, n] = math.sqrt(max(prior - now, 0.0))
+            if now + variances[i] > 0:
+                for a in range(k):
+                    if gain[a] != 0.0:
+                        for c in range(k):
+                            S[a, c] -= gain[a] * gain[c] / (now + variances[i])
+    return out

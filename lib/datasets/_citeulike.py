@@ -1,0 +1,169 @@
+"""CiteULike's articles and readers: ten topics, and each reader's regression of read / not read.
+
+The raw collection (citeulike-t) carries no licence, so the project keeps derived numbers only, in
+data/citeulike: topics of a random sample of the articles in random order, the topics' words, and
+for each reader the sums that a regression needs, at one and at four unread articles for each one
+read.  `derive` makes them; `citeulike` reads them, or derives them afresh from the raw files.
+"""
+from pathlib import Path
+import re
+
+import numpy as np
+
+from lib import cache
+from lib.datasets.records import Dataset, Sums
+from lib.datasets.topics import STEPS, checked, labels, learn_topics, reader_sums, unread
+
+RATIOS = (1, 4)
+RIDGE = 1.0                                    # the best of RIDGES at both ratios: see ridge_errors
+RIDGES = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0)
+STORED = Path(__file__).parents[2] / "data" / "citeulike" / "citeulike.npz"
+
+
+def citeulike(folder=None, ratio=1, articles=500):
+    """Articles as topics and readers' regressions, from the stored numbers or from the raw files.
+
+    Parameters
+    ----------
+    folder : str, Path or None
+        None reads data/citeulike; a folder with users.dat, mult.dat and vocabulary.dat derives the same
+        numbers afresh (about a minute).
+    ratio : int
+        Unread articles sampled for each one read, 1 or 4.
+    articles : int
+        Size of the items' finite support, a random sample of the articles; each costs a table or a
+        direction further on, and 4,000 are stored.
+
+    Returns
+    -------
+    Dataset
+        With sums in place of ratings.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range, or raw files that do not fit together.
+    """
+    arrays = load() if folder is None else derive(folder)
+    if ratio not in RATIOS:
+        raise ValueError(f"ratio is {ratio!r}: it must be one of {RATIOS}")
+    rows, wrong = checked(arrays["topics"] / STEPS)
+    if not 1 <= articles <= len(rows):
+        raise ValueError(f"articles is {articles}: it must lie in 1 to {len(rows)}")
+    items, count = np.unique(rows[:articles], axis=0, return_counts=True)
+    notes = dict(zip(arrays["note_names"].tolist(), arrays["note_counts"].tolist()))
+    notes |= {"articles_flagged": int(wrong.sum()), "articles_kept": articles}
+    words = tuple(map(tuple, arrays["words"].tolist()))
+    return Dataset(f"CiteULike (citeulike-t), {ratio} unread for each read", labels(words), items,
+                   count / articles, arrays["readers"].astype(str), None, _sums(arrays, RATIOS.index(ratio)),
+                   RIDGE, words, notes)
+
+
+def _sums(arrays, position):
+    """The stored sums at one ratio; the gram matrices are stored as their upper triangles."""
+    flat, k = arrays["gram"][position].astype(float), arrays["topics"].shape[1]
+    gram, upper = np.zeros((len(flat), k, k)), np.triu_indices(k)
+    gram[:, *upper] = gram[:, upper[1], upper[0]] = flat
+    moment = arrays["moment"][position].astype(float)
+    return Sums(arrays["count"][position].astype(np.int64), gram, moment, moment.sum(axis=1))
+
+
+def ridge_errors(libraries, shares, readable, ratio, seed):
+    """(len(RIDGES),) mean squared error on one half of each reader's sample, fitted on the other half."""
+    errors = np.zeros(len(RIDGES))
+    for reader, library in libraries.items():
+        chosen = np.concatenate([library, unread(library, readable, ratio, seed, reader)])
+        read = np.arange(len(chosen)) < len(library)
+        order = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(reader, 1))).permutation(len(chosen))
+        x, y = shares[chosen[order]], read[order].astype(float)
+        half = len(y) // 2
+        for r, ridge in enumerate(RIDGES):
+            theta = np.linalg.solve(x[:half].T @ x[:half] + ridge * np.eye(x.shape[1]), x[:half].T @ y[:half])
+            errors[r] += np.mean((y[half:] - x[half:] @ theta)**2) / len(libraries)
+    return errors
+
+
+def _numbers(path):
+    """Yield (line number, first number, the other words) of a file whose lines begin with a count."""
+    with open(path, encoding="ascii") as file:
+        for line, text in enumerate(file, 1):
+            size, *words = text.split() or [""]
+            if not size.isdigit() or int(size) != len(words):
+                raise ValueError(f"{path}, line {line}: begins with {size!r} and holds {len(words)} entries")
+            yield line, words
+
+
+def read_counts(path, words):
+    """mult.dat as a sparse matrix (documents, words): a line holds a count and so many word:count pairs."""
+    from scipy.sparse import csr_matrix
+    word, count, start = [], [], [0]
+    for line, pairs in _numbers(path):
+        for pair in pairs:
+            left, colon, right = pair.partition(":")
+            if not (colon and left.isdigit() and right.isdigit() and int(left) < words):
+                raise ValueError(f"{path}, line {line}: {pair!r} is not word:count with a word below {words}")
+            word.append(int(left))
+            count.append(int(right))
+        start.append(len(word))
+    return csr_matrix((count, word, start), shape=(len(start) - 1, words))
+
+
+def read_libraries(path, articles):
+    """users.dat as a list of sorted int arrays: a line holds a count and so many article numbers, from 0."""
+    libraries = []
+    for line, numbers in _numbers(path):
+        for number in numbers:
+            if not (number.isdigit() and int(number) < articles):
+                raise ValueError(f"{path}, line {line}: {number!r} is not an article number below {articles}")
+        libraries.append(np.unique(np.array(numbers, dtype=np.int64)))
+    return libraries
+
+
+def first_words(words, count=20):
+    """The first `count` of `words` that are made of three or more letters, for display; "" where there are fewer."""
+    found = [word for word in words if re.fullmatch("[a-z][a-z-]{2,}", word)][:count]
+    return found + [""] * (count - len(found))
+
+
+def derive(folder, k=10, seed=0, smallest=25, stored=4000, passes=10):
+    """The arrays of data/citeulike/citeulike.npz from the raw citeulike-t files in `folder`.
+
+    Readers of at least `smallest` non-empty articles are kept; `stored` articles' topics are kept,
+    in random order.
+    """
+    folder = Path(folder)
+    vocabulary = np.array((folder / "vocabulary.dat").read_text(encoding="utf-8").split("\n"))
+    vocabulary = vocabulary[:-1] if vocabulary[-1] == "" else vocabulary
+    rows, order = learn_topics(read_counts(folder / "mult.dat", len(vocabulary)), k, seed, passes)
+    shares, readable = rows / STEPS, rows.any(axis=1)
+    raw = read_libraries(folder / "users.dat", len(rows))
+    full = {u: library[readable[library]] for u, library in enumerate(raw)}
+    libraries = {u: library for u, library in full.items() if len(library) >= smallest}
+    if not libraries:
+        raise ValueError(f"{folder}: none of {len(raw)} readers has {smallest} articles")
+    sums = [reader_sums(libraries, shares, readable, ratio, seed) for ratio in RATIOS]
+    upper = np.triu_indices(k)
+    notes = {"articles_read": len(rows), "articles_empty": int((~readable).sum()), "readers_read": len(raw),
+             "readers_too_small": len(raw) - len(libraries), "pairs_read": sum(map(len, raw)),
+             "pairs_of_empty_articles": sum(map(len, raw)) - sum(map(len, full.values()))}
+    return {"topics": rows[np.random.default_rng(seed).permutation(np.flatnonzero(readable))[:stored]],
+            "words": np.array([first_words(vocabulary[row]) for row in order]),
+            "readers": np.array(list(libraries), dtype=np.int32),
+            "count": np.array([s.count for s in sums], dtype=np.int32),
+            "gram": np.array([s.gram[:, *upper] for s in sums], dtype=np.float32),
+            "moment": np.array([s.moment for s in sums], dtype=np.float32),
+            "ridges": np.array(RIDGES),
+            "ridge_errors": np.array([ridge_errors(libraries, shares, readable, r, seed) for r in RATIOS]),
+            "note_names": np.array(list(notes)), "note_counts": np.array(list(notes.values()))}
+
+
+def save(arrays, path):
+    """Write `arrays` as a compressed .npz without pickle: whole or not at all, the same bytes every time."""
+    with cache.whole(path, "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load(path=STORED):
+    """The arrays that `save` wrote."""
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)

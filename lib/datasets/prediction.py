@@ -1,0 +1,110 @@
+"""Does the model describe people?  Predictions of ratings that were not seen, and residuals.
+
+Ratings are those that users chose to give, on items that they chose: agreement here says that the
+model describes such ratings, not what users would have said of items that they never rated.
+"""
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from lib.datasets import priors, records
+
+
+class Predictions(NamedTuple):
+    """Ratings to come, each with the belief's normal prediction of it."""
+
+    user: np.ndarray    # (r,) position in dataset.users
+    mean: np.ndarray    # (r,) x.m
+    sd: np.ndarray      # (r,) sqrt(x V x + noise variance)
+    rating: np.ndarray  # (r,) what the user gave
+
+
+def item_noise(dataset, prior):
+    """(n,) noise variance of a rating of each item under the prior's noise model."""
+    return prior.noise_sd**2 / priors.weights(dataset, prior.noise)
+
+
+def predict(dataset, prior, users, seen=0.5):
+    """Predict the later ratings of `users` from their earlier ones, in time order.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With ratings.
+    prior : Prior
+    users : int array
+        Positions in dataset.users, such as prior.held_out.
+    seen : float in [0, 1)
+        Share of each user's ratings that the belief is made from; 0 predicts from the prior alone.
+
+    Returns
+    -------
+    Predictions
+    """
+    if dataset.ratings is None:
+        raise ValueError(f"{dataset.source} keeps sums over ratings only: there is nothing to predict")
+    if not 0 <= seen < 1:
+        raise ValueError(f"seen is {seen}: it must lie in [0, 1)")
+    begin, end = dataset.ratings.start[users], dataset.ratings.start[users + 1]
+    cut = begin + np.floor(seen * (end - begin)).astype(np.int64)
+    past = records.sums(dataset, begin, cut, priors.weights(dataset, prior.noise))
+    means, covs = priors.posteriors(past, prior.mu, prior.Sigma, prior.noise_sd**2)
+    later = np.concatenate([np.arange(a, b) for a, b in zip(cut, end)])
+    owner = np.repeat(np.arange(len(users)), end - cut)
+    item = dataset.ratings.item[later]
+    x = dataset.items[item]
+    var = np.einsum("ri,rij,rj->r", x, covs[owner], x) + item_noise(dataset, prior)[item]
+    return Predictions(np.asarray(users)[owner], np.einsum("ri,ri->r", x, means[owner]), np.sqrt(var),
+                       dataset.ratings.value[later])
+
+
+def scores(predictions, levels=(0.5, 0.8, 0.95)):
+    """How well predictions fit: root mean square error, bias, mean log density, and interval coverage.
+
+    Examples
+    --------
+    >>> p = Predictions(np.zeros(2), np.zeros(2), np.ones(2), np.array([.1, -3.]))
+    >>> scores(p)["coverage_0.95"]
+    0.5
+    """
+    z = (predictions.rating - predictions.mean) / predictions.sd
+    found = {"ratings": len(z), "rmse": float(np.sqrt(np.mean((z * predictions.sd)**2))),
+             "bias": float(np.mean(z * predictions.sd)),
+             "log_density": float(np.mean(-z**2 / 2 - np.log(predictions.sd) - np.log(2 * np.pi) / 2))}
+    inside = ndtr(np.abs(z)) * 2 - 1
+    return found | {f"coverage_{level}": float(np.mean(inside <= level)) for level in levels}
+
+
+def calibration(predictions, bins=10):
+    """(mean prediction, mean rating, standard error over users, count) in bins of equal size by prediction.
+
+    Ratings of one user go together, so the standard error is that of a mean over users' totals.
+    """
+    order = np.argsort(predictions.mean, kind="stable")
+    rows = []
+    for part in np.array_split(order, bins):
+        gap = predictions.rating[part] - predictions.mean[part]
+        _, owner = np.unique(predictions.user[part], return_inverse=True)
+        total = np.bincount(owner, gap - gap.mean())
+        rows.append((predictions.mean[part].mean(), predictions.rating[part].mean(),
+                     np.sqrt((total**2).sum()) / len(part), len(part)))
+    return np.array(rows)
+
+
+def residuals(dataset, users):
+    """Residuals of each user's own least squares: (residual, row of item, place in the history from 0 to 1).
+
+    For the spread by number of features, departures from the normal, and drift over time.
+    """
+    thetas = priors.coefficients(priors.user_sums(dataset, users))
+    parts = []
+    for theta, (item, value, _) in zip(thetas, records.histories(dataset, users)):
+        parts.append((value - dataset.items[item] @ theta, item, np.arange(len(item)) / max(len(item) - 1, 1)))
+    return tuple(np.concatenate(column) for column in zip(*parts))
+
+
+def normal_quantiles(values):
+    """(standard normal quantiles, sorted standardised values), for a quantile plot."""
+    values = np.sort((values - np.mean(values)) / np.std(values))
+    return ndtri((np.arange(len(values)) + 0.5) / len(values)), values

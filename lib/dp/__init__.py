@@ -1,0 +1,12 @@
+"""The single-feature dynamic program, solved with a certificate (paper, sections III-A and III-B).
+
+program: solve and read a table; grid: levels, lattices and atoms of a sweep; quadrature: laws of one step;
+bellman: the fixed point at one state; certified: sweeps of the two bounds; best: that of the best value; lookup: reading
+between the nodes.  Imports problem, normal, estimate and cache alone.
+"""
+from lib.dp.bellman import first_forward
+from lib.dp.program import (Table, boundary, exploration_benefits, indifference_cost, q_values, smoothed_value, solve,
+                            value)
+
+__all__ = ["Table", "boundary", "exploration_benefits", "first_forward", "indifference_cost", "q_values",
+            "smoothed_value", "solve", "value"]

@@ -1,0 +1,110 @@
+"""Policies replayed on what users really rated, in the order in which they rated it.
+
+Feedback is not simulated.  A policy meets a user's rated items one by one; where it forwards, it earns the real
+rating less the cost and learns from it, where it does not, it sees nothing.  Every policy starts from the same prior.
+What this cannot show: users chose the items that they rated, so the stream is theirs and not a random one, and what
+a policy would have found among unrated items is unknown.
+"""
+import numpy as np
+
+from lib import streams
+from lib.datasets import histories
+from lib.policies import compile_rules
+from lib.problem import Estimate
+from lib.simulate import kernels
+from lib.simulate.arrays import Stream
+from lib.simulate.compiled import make_scene
+
+
+def replay(problem, dataset, users, policies, horizon=100, shuffle=None, seed=0):
+    """Discounted reward of each policy on the real ratings of each user.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its items are the data set's; mu, Sigma and noise_sd are what the policies believe.
+    dataset : Dataset
+        With ratings.
+    users : int array (v,)
+        Positions in dataset.users: people from whom the prior was not made.
+    policies : sequence of Policy
+    horizon : int
+        A user's first so many ratings are used, all where there are fewer.
+    shuffle : int or None
+        None keeps the order in time; a number draws each user's first `horizon` ratings in an order at random,
+        the same for every policy, another one for another number.
+    seed : int or sequence of int
+        For the order and for Thompson sampling.
+
+    Returns
+    -------
+    rewards : ndarray (P, v)
+        sum over n of gamma^n U_n (rating_n - cost).
+    decisions : ndarray (P, v, horizon) of bool
+        What was forwarded; False after a user's last rating.
+
+    Raises
+    ------
+    ValueError
+        The data set keeps sums only, its items are not the problem's, or there is no user.
+
+    Examples
+    --------
+    >>> from lib import datasets
+    >>> from lib.policies import exploit
+    >>> from lib.problem import make_problem
+    >>> data = datasets.movielens()
+    >>> fit = datasets.prior(data)
+    >>> problem = make_problem(data.items, data.probs, fit.mu, fit.Sigma, fit.noise_sd, 3.5, .9)
+    >>> replay(problem, data, fit.held_out, [exploit()])[0].shape
+    (1, 104)
+    """
+    if not np.array_equal(problem.items, dataset.items):
+        raise ValueError(f"problem.items must be the items of {dataset.source}: ratings name items by their row")
+    if not len(users):
+        raise ValueError("users is empty: there is nobody to replay")
+    if horizon < 1:
+        raise ValueError(f"horizon is {horizon}: it must be at least 1")
+    past = histories(dataset, users)
+    items, feedback, pay = (np.zeros((len(past), horizon), kind) for kind in (np.int64, float, float))
+    discount = problem.gamma ** np.arange(1, horizon + 1)
+    for u, (item, value, _) in enumerate(past):
+        kept = _order(len(item), shuffle, seed, users[u])[:horizon]
+        items[u, :len(kept)], feedback[u, :len(kept)] = item[kept], value[kept]
+        pay[u, :len(kept)] = discount[:len(kept)] * (value[kept] - problem.cost)
+    normals = streams.generator(seed, 41).standard_normal(items.shape)
+    rules, (scene, _) = compile_rules(problem, policies), make_scene(problem, horizon)
+    rewards = np.empty((len(rules.kind), len(past)))
+    decisions = np.empty(rewards.shape + (horizon,), np.bool_)
+    kernels.run(scene, rules, Stream(items, feedback, pay, normals), rewards, decisions)
+    lengths = np.array([len(item) for item, *_ in past])
+    return rewards, decisions & (np.arange(horizon) < lengths[:, None])
+
+
+def _order(count, shuffle, seed, user):
+    """Positions of a user's ratings in the order in which they are met."""
+    if shuffle is None:
+        return np.arange(count)
+    return streams.generator(seed, 40, int(user), int(shuffle)).permutation(count)
+
+
+def over_users(rewards, reference):
+    """Mean over users of each policy's reward minus that of policy number `reference`, paired.
+
+    Parameters
+    ----------
+    rewards : ndarray (P, v)
+    reference : int
+
+    Returns
+    -------
+    Estimate of two (P,) arrays
+        The errors are those that other users would bring.
+
+    Examples
+    --------
+    >>> compare(np.array([[1., 3.], [0., 0.]]), 1).mean
+    array([2., 0.])
+    """
+    apart = rewards - rewards[reference]
+    return Estimate(apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1]))

@@ -1,0 +1,189 @@
+"""Problems that experiments are about: the paper's simulated instance, real data, and instances made on purpose.
+
+In an instance of some `Knobs` every item is a priori worth N(0, 1), and every feedback has the same noise.  So each item
+alone is the same problem for every setting of `features`, `mix`, `correlation` and `favour`: these change only how often
+items come and what one tells about the others.
+"""
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from lib import datasets
+from lib.experiments import sources
+from lib.problem import Problem, as_scalar, make_problem, noise_var
+
+
+def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9, favour=100.0):
+    """The paper's simulated instance (section IV-C): item e_1 comes `favour` times as often as each other unit vector.
+
+    Returns
+    -------
+    Problem (with cost 0), users' thetas (None: there are none)
+    """
+    probs = np.full(features, 1.0)
+    probs[0] = favour
+    return make_problem(np.eye(features), probs / probs.sum(), np.full(features, mean), sd**2 * np.eye(features),
+                        noise_sd, 0.0, gamma), None
+
+
+def rated(dataset="movielens", gamma=0.9, **options):
+    """Items and the prior of a data set's users (paper, sections IV-A and IV-B), and the held-out users' thetas.
+
+    `dataset` as `lib.experiments.sources.rated`, which says how BOOK_YELP replaces it; `options` go to `lib.datasets.prior`.
+    """
+    data = sources.rated(dataset)
+    prior = datasets.prior(data, **options)
+    if prior.noise != "features" and np.ptp(np.count_nonzero(data.items, axis=1)):
+        raise ValueError(f"noise is {prior.noise!r}: the model's noise grows with the number of features")
+    return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
+
+
+def documents(ratio=1, articles=40, gamma=0.9, **options):
+    """Documents as topics and the prior of their readers (paper, section IV-B), and the held-out readers' thetas.
+
+    `ratio` and `articles` as `lib.experiments.sources.documents`; `options` go to `lib.datasets.prior`.
+    """
+    data = sources.documents(ratio, articles)
+    prior = datasets.prior(data, **options)
+    return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
+
+
+def combinations(correlated=False, features=6, items=40, cost=4.0, gamma=0.9):
+    """Random combinations of one to three features, and preferences just below the cost: bounds are loosest here.
+
+    Prior means run from 3.4 to 3.9; Sigma is the identity, or .25 + .36 I where `correlated`.
+
+    Returns
+    -------
+    Problem (with its cost), users' thetas (None: there are none)
+    """
+    rng = np.random.default_rng(5)
+    drawn = np.zeros((items, features))
+    for row, count in zip(drawn, rng.integers(1, 4, items)):
+        row[rng.choice(features, count, replace=False)] = 1 / count
+    drawn = np.unique(drawn, axis=0)
+    Sigma = .25 + .36 * np.eye(features) if correlated else np.eye(features)
+    return make_problem(drawn, np.full(len(drawn), 1 / len(drawn)), np.linspace(3.4, 3.9, features), Sigma, 0.7, cost, gamma), None
+
+
+PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents, "combinations": combinations}
+
+FAINT = 1e-9        # size of a feature that is there for its noise alone
+
+
+class Knobs(NamedTuple):
+    """Settings of an instance; vary one with `_replace`."""
+
+    features: int = 4
+    mix: float = 0.0            # 0: items are the basis vectors; 1: they lie halfway between two of them
+    correlation: float = 0.0    # of any two preferences
+    favour: float = 10.0        # how many times as often items of the first feature come as those of another
+    noise: float = 1.0          # standard deviation of a feedback, in prior standard deviations of an item's worth
+    cost: float = 0.3           # in the same unit, above the prior mean
+    gamma: float = 0.9
+
+
+def from_knobs(knobs):
+    """The Problem of some Knobs.
+
+    Items are (1 - mix/2) e_i + (mix/2) e_j for every ordered pair of features, and come in proportion to the
+    favour of e_i; for mix = 0 they are the e_i.  Sigma is the same for all pairs, scaled to x Sigma x = 1.
+
+    Raises
+    ------
+    ValueError
+        Naming the knob and the value that is wrong.
+
+    Examples
+    --------
+    >>> build(Knobs(features=2, favour=3.0)).probs
+    array([0.75, 0.25])
+    """
+    k = knobs.features
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
+        raise ValueError(f"features is {k!r}: it must be an integer of at least 2")
+    if not 0 <= knobs.mix <= 1:
+        raise ValueError(f"mix is {knobs.mix}: it must lie in [0, 1]")
+    favour = as_scalar("favour", knobs.favour, 0)
+    correlation = as_scalar("correlation", knobs.correlation, -1 / (k - 1), 1)
+    basis = np.eye(k)
+    pairs = list(permutations(range(k), 2)) if knobs.mix else [(i, i) for i in range(k)]
+    items = np.array([(1 - knobs.mix / 2) * basis[i] + knobs.mix / 2 * basis[j] for i, j in pairs])
+    weight = np.array([1.0 if i else favour for i, _ in pairs])
+    Sigma = (1 - correlation) * basis + correlation
+    noise_sd = as_scalar("noise", knobs.noise, 0) / np.sqrt(np.count_nonzero(items[0]))
+    return make_problem(items, weight / weight.sum(), np.zeros(k), Sigma / (items[0] @ Sigma @ items[0]), noise_sd,
+                        knobs.cost, knobs.gamma)
+
+
+def wrong(problem, noise=1.0, prior=1.0, mean=0.0):
+    """What somebody believes who takes noise_sd times `noise`, Sigma times `prior`, and mu plus `mean` throughout.
+
+    Examples
+    --------
+    >>> wrong(build(Knobs()), mean=-1).mu
+    array([-1., -1., -1., -1.])
+    """
+    return problem._replace(noise_sd=problem.noise_sd * as_scalar("noise", noise, 0),
+                            Sigma=problem.Sigma * as_scalar("prior", prior, 0),
+                            mu=problem.mu + as_scalar("mean", mean))
+
+
+def even_noise(problem, sd=None):
+    """The problem with noise that does not grow with I(x): every feedback has standard deviation `sd`.
+
+    The model's noise counts non-zero features.  So every item gets as many as the richest has, the new ones so
+    faint, and of interest to nobody (mean and variance 0), that nothing else changes.
+
+    Parameters
+    ----------
+    problem : Problem
+    sd : float, optional
+        In reward units; by default the root of the mean noise variance of the items as they come.
+
+    Returns
+    -------
+    Problem
+        With as many features more as the richest item has more than the poorest.
+
+    Examples
+    --------
+    >>> noise_var(even_noise(make_problem([[1, 0], [1, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9), 2.0))
+    array([4., 4.])
+    """
+    sd = np.sqrt(problem.probs @ noise_var(problem)) if sd is None else as_scalar("sd", sd, 0)
+    rich = np.count_nonzero(problem.items, axis=1)
+    most, k = rich.max(), len(problem.mu)
+    faint = np.where(np.arange(most - rich.min()) < most - rich[:, None], FAINT, 0.0)
+    more = (0, faint.shape[1])
+    return Problem(np.hstack([problem.items, faint]), problem.probs, np.pad(problem.mu, more),
+                   np.pad(problem.Sigma, (more, more)), float(sd / np.sqrt(most)), problem.cost, problem.gamma)
+
+
+def typical_costs(problem, steps):
+    """Costs around the stream's mean reward, in units of the spread of preferences: rounded to two digits.
+
+    A cost of mean + t sd is one at which a typical item loses t prior standard deviations.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own cost does not matter.
+    steps : sequence of float
+        Values of t.
+
+    Returns
+    -------
+    tuple of float
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> typical_costs(make_problem([[1]], [1], [3], [[4]], 1, 0, .9), (-.5, 0, .25))
+    (2.0, 3.0, 3.5)
+    """
+    mean = problem.probs @ problem.items @ problem.mu
+    sd = np.sqrt(problem.probs @ np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items))
+    digits = 1 - int(np.floor(np.log10(sd))) if sd > 0 else 2
+    return tuple(float(round(mean + t * sd, digits)) for t in steps)

@@ -1,0 +1,249 @@
+"""Results at publication size: made once by `python -m lib.experiments.published`, kept as text, met by every fresh run.
+
+Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it: every cost, policy and alpha.  SHARP
+hold the tuned policies of one of them again, on other users and with a control variate (`lib.bound.penalty`), beside
+the tightest bound of `lib.bound.duality`.  The table "combinations" does so for two instances on which all bounds are
+loose, and "alignment" has the paper's policies on items more or less aligned with a basis.  All draws are other than
+those of the book's own runs, so that the two can be compared.
+"""
+import argparse
+from importlib.metadata import version
+import json
+import os
+from pathlib import Path
+import platform
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+
+from lib import bound, cache, experiments, policies, simulate
+from lib.experiments import comparison, problems, runner, sources, specs
+
+FOLDER = Path(__file__).parents[2] / "data" / "results"
+TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_held_out")
+SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": (.19, .24, .29, .34, .38, .43)}
+SEED = 2016                                     # the book's own runs start from small numbers
+SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
+EVALUATION, BOUND, CONTROL = 2, 3, 4           # seeds are (SEED, purpose); `contest.tune` has 1
+KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
+        "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
+        "hindsight", "full_observation", "full_observation_se", "bound"]
+BEYOND = (comparison.Entry("UCB, fine grid", policies.ucb, tuple(np.linspace(.05, .8, 8))),
+          comparison.Entry("DTD-DP, model's noise", lambda alpha: policies.dtd_dp(alpha, noise="model"),
+                        tuple(np.linspace(.2, 3.2, 8))),
+          comparison.Entry("Knowledge gradient", policies.knowledge_gradient, (.3, .45, .6, .8, 1.0, 1.3)),
+          comparison.Entry("Knowledge gradient, untuned", policies.knowledge_gradient, (1.0,)),
+          comparison.Entry("Phased exploration", policies.phased, (.5, 1.0, 2.0, 5.0, 10.0, 20.0)))
+
+
+def table(name):
+    """One experiment at publication size, on draws of its own."""
+    spec = specs.SPECS[name]
+    users, tuning, sequences = spec.replications[1], spec.tuning[1], spec.sequences[1]
+    spec = spec._replace(seed=SEED, replications=(users,) * 2, tuning=(tuning,) * 2, sequences=(sequences,) * 2)
+    return runner.run(spec)[KEPT]
+
+
+def tuned(spec, rows):
+    """The policies of `spec` that `rows`, a table of one cost, has as chosen, by name."""
+    chosen = rows[rows.chosen]
+    names = runner.families(spec)
+    return {name: next(p for p, family in zip(spec.policies, names) if family == name and
+                       (np.isnan(alpha) or np.isclose(p.alpha, alpha))) for name, alpha in zip(chosen.policy, chosen.alpha)}
+
+
+def sharp(name, rows, sizes=None):
+    """The tuned policies of one cost on `users` other users, beside the tightest bound.
+
+    Parameters
+    ----------
+    name : str
+        A key of SHARP.
+    rows : DataFrame
+        The rows of one cost of that table.
+    sizes : dict, optional
+        As SIZES, which is the default.
+
+    Returns
+    -------
+    DataFrame
+        One row a policy: value and se; `over_ucb` and its se, paired, beside the table's tuned UCB; `bound`,
+        `bound_se` and `limit`, the one-sided 95 % upper limit; `share` = value / bound with its error, the two
+        being independent (NaN where the bound is 0).
+    """
+    sizes, cost = {**SIZES, **(sizes or {})}, float(rows.cost.iloc[0])
+    problem = specs.build(specs.SPECS[name])[0]._replace(cost=cost)
+    arms = tuned(specs.SPECS[name], rows)
+    beyond = comparison.tune(problem, BEYOND, sizes["tuning"], 60, SEED)
+    arms |= {entry.name: rule for entry, rule in zip(BEYOND, beyond)}
+    seen = simulate.episodes(problem, arms.values(), sizes["users"], 100, (SEED, EVALUATION, 1))
+    control = bound.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
+    value = bound.controlled_rows(seen.rewards, control)
+    apart = bound.controlled_rows(seen.rewards, control, list(arms).index("UCB"))
+    limit = bound.full_first(problem, sizes["paths"] // 8, (SEED, BOUND))
+    if limit.mean > 0:
+        limit = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"])
+    out = pd.DataFrame({"cost": cost, "policy": list(arms),
+                        "alpha": [np.nan if rule.kind in ("exploit", "thompson") else rule.alpha for rule in arms.values()],
+                        "users": sizes["users"], "value": [v.mean for v in value], "se": [v.se for v in value],
+                        "over_ucb": [v.mean for v in apart], "over_ucb_se": [v.se for v in apart],
+                        "bound": limit.mean, "bound_se": limit.se, "limit": bound.limit(limit)})
+    share = out.value / out.bound if limit.mean else np.nan
+    return out.assign(share=share, share_se=np.hypot(out.se, share * limit.se) / (limit.mean or np.nan))
+
+
+def combinations(sizes=None):
+    """Policies and bounds where both prior and items are hard (`lib.experiments.problems.combinations`): instance, name, mean, se."""
+    sizes, rows = {**SIZES, **(sizes or {})}, []
+    for name, correlated in (("independent", False), ("correlated", True)):
+        problem = problems.combinations(correlated)[0]
+        arms = comparison.tune(problem, BEYOND[:3], sizes["tuning"], 60, SEED)
+        seen = simulate.episodes(problem, arms, sizes["users"], 100, (SEED, EVALUATION, 1))
+        control = bound.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
+        found = {entry.name: value for entry, value in zip(BEYOND, bound.controlled_rows(seen.rewards, control))}
+        found["full observation"] = bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0))
+        found["one forward exact, then dual"] = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND, 1),
+                                                                sequences=sizes["paths"])
+        found["two forwards exact, then dual"] = bound.dual_second(problem, sizes["outer"], sizes["paths"] // 40,
+                                                                  seed=(SEED, BOUND, 2))
+        rows += [(name, key, *value) for key, value in found.items()]
+    return pd.DataFrame(rows, columns=["instance", "name", "mean", "se"])
+
+
+def alignment(sizes=None):
+    """The paper's policies beside UCB, all tuned, as items leave the basis: correlation, mix, policy, lead and its se.
+
+    Instances are those of `lib.experiments.problems`; a lead is paired, in per cent of the knowledge gradient's gain.
+    """
+    sizes, rows = {**SIZES, **(sizes or {})}, []
+    for correlation, mix in ((r, m) for r in (0.0, .5, .9) for m in (0.0, .5, 1.0)):
+        problem = problems.from_knobs(problems.Knobs(correlation=correlation, mix=mix))
+        entries = comparison.field(problem, ("UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"))
+        _, gains = comparison.play(problem, (problem.cost,), entries, sizes["tuning"], sizes["users"], 60, SEED)
+        lead = comparison.share(100 * (gains[0, 1:3] - gains[0, 0]), gains[0, 3])
+        rows += [(correlation, mix, entry.name, *pair) for entry, *pair in zip(entries[1:3], *lead)]
+    return pd.DataFrame(rows, columns=["correlation", "mix", "policy", "lead", "lead_se"])
+
+
+def manifest(runs):
+    """What the tables rest on: versions, seed, sizes, machine, and for each table its minutes and the code that made it."""
+    return {"python": platform.python_version(),
+            "packages": dict(zip(runner.PACKAGES, map(version, runner.PACKAGES))),
+            "machine": f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores",
+            "seed": SEED, "sharp": SIZES,
+            "tables": {name: {"users": specs.SPECS[name].replications[1], "tuning": specs.SPECS[name].tuning[1],
+                              "policies": len(specs.SPECS[name].policies), "costs": len(specs.SPECS[name].costs)}
+                       for name in TABLES},
+            "runs": runs}
+
+
+def write(path, text):
+    """A text file, all or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with cache.whole(path) as file:
+        file.write(text)
+
+
+def tables(folder=FOLDER):
+    """For each table its name and the function that makes it, in the order in which they need one another."""
+    makers = {name: lambda name=name: table(name) for name in TABLES}
+    for name, costs in SHARP.items():
+        makers[f"{name}_sharp"] = lambda name=name, costs=costs: pd.concat(
+            [sharp(name, rows) for cost, rows in load(name, folder).groupby("cost") if cost in costs])
+    return makers | {"combinations": combinations, "alignment": alignment}
+
+
+def known(names, makers):
+    """Raise ValueError for the first of `names` that is no table."""
+    for name in names:
+        if name not in makers:
+            raise ValueError(f"{name}: no such table, there are {', '.join(makers)}")
+
+
+def publish(folder=FOLDER, names=None):
+    """Run everything, or the tables `names` alone, and write it to `folder`; with BOOK_CHUNKS set, a stopped run goes on.
+
+    Raises
+    ------
+    ValueError
+        When there is no table of one of the names, before anything is run.
+    """
+    makers = tables(folder)
+    known(names or (), makers)
+    record = Path(folder) / "manifest.json"
+    runs = json.loads(record.read_text())["runs"] if names and record.exists() else {}
+    for name in names or makers:
+        begin = perf_counter()
+        found = makers[name]()
+        write(Path(folder) / f"{name}.csv", found.to_csv(index=False, float_format="%.7g"))
+        runs[name] = {"minutes": round((perf_counter() - begin) / 60, 1), "lib": cache.code_version()[:12]}
+        print(f"{name}: {len(found)} rows, {runs[name]['minutes']} minutes", flush=True)
+        write(record, json.dumps(manifest(runs), indent=1) + "\n")
+
+
+def load(name, folder=FOLDER):
+    """A published table.
+
+    Raises
+    ------
+    ValueError
+        When there is none of that name, naming those that there are.
+
+    Examples
+    --------
+    >>> load("simulated").policy.nunique()
+    5
+    """
+    path = Path(folder) / f"{name}.csv"
+    if not path.exists():
+        raise ValueError(f"{name}: no published table, there are {', '.join(sorted(p.stem for p in Path(folder).glob('*.csv')))}")
+    return pd.read_csv(path)
+
+
+def compare(fresh, name, folder=FOLDER):
+    """How far a fresh run lies from the published one, in standard errors.
+
+    Parameters
+    ----------
+    fresh : DataFrame
+        From `lib.experiments.run` of the same experiment, on other draws.
+    name : str
+        The published table; costs and policies that only one of the two has are left out.
+
+    Returns
+    -------
+    DataFrame
+        cost, policy, alpha, the two means and `z`, largest |z| first.  The error of the fresh mean is the published
+        standard error, scaled to its number of users: a small sample without a rare event would underrate its own.
+        No row where BOOK_YELP or BOOK_ARXIV puts other data in the table's place.
+
+    Raises
+    ------
+    ValueError
+        When the two have no row in common.
+    """
+    on = ["cost", "policy", "alpha"]
+    if sources.replaced(specs.SPECS[name].problem):
+        return pd.DataFrame(columns=[*on, "mean", "mean_published", "z"], dtype=float)
+    mine, theirs = (frame.assign(alpha=frame.alpha.fillna(-1).round(6), cost=frame.cost.round(9))
+                    for frame in (fresh, load(name, folder)))
+    both = mine.merge(theirs, on=on, suffixes=("", "_published"))
+    if both.empty:
+        raise ValueError(f"{name}: the fresh run has no cost, policy and alpha in common with the published table")
+    error = both.se_published * np.sqrt(1 + both.replications_published / both.replications)
+    apart = both["mean"] - both.mean_published
+    z = np.where(error > 0, apart / error.where(error > 0, 1), np.where(np.abs(apart) < 1e-9, 0, np.inf))
+    both = both.assign(z=z, alpha=both.alpha.where(both.alpha >= 0))[[*on, "mean", "mean_published", "z"]]
+    return both.iloc[np.argsort(-np.abs(z), kind="stable")].reset_index(drop=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m lib.experiments.published", description="Run the experiments at publication size.")
+    parser.add_argument("tables", nargs="*", help=f"all of them by default: {', '.join(tables())}")
+    wanted = parser.parse_args().tables
+    try:
+        known(wanted, tables())
+    except ValueError as error:
+        parser.error(error)
+    publish(names=wanted)

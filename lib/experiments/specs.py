@@ -1,0 +1,71 @@
+"""What is run, as plain data: an experiment names its problem, costs, policies, users and sizes.
+
+A spec is immutable, hashable and printable, and any machine that has lib and the data builds the same problem from it.
+"""
+from functools import lru_cache
+import os
+from typing import NamedTuple
+
+from lib.experiments.problems import PROBLEMS
+from lib.policies import ALPHAS, dtd_dp, dtd_ucb, exploit, thompson, ucb
+
+GRID = (exploit(), thompson(), *(rule(float(alpha)) for rule in
+        (ucb, dtd_ucb, dtd_dp) for alpha in ALPHAS))
+
+
+class Spec(NamedTuple):
+    """An experiment, as plain data.  Pairs are (default, publication) sizes."""
+
+    name: str
+    problem: str                            # a key of PROBLEMS, and
+    options: tuple = ()                     # ((argument, value), ...) of that function
+    costs: tuple = ()
+    policies: tuple = GRID
+    thetas: str = "prior"                   # users: "prior", drawn from it, or "held_out", real ones in turn
+    horizon: int = 100
+    replications: tuple = (2048, 40_000)    # users on whom everything is evaluated
+    tuning: tuple = (1024, 20_000)          # other users, on whom alpha is chosen
+    sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
+    tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out
+    seed: int = 0
+    reference: str = "UCB"                  # differences are to this policy, tuned
+
+
+def size(default, publication):
+    """`publication` where the environment variable BOOK_SIZE says so, else `default`.
+
+    Raises
+    ------
+    ValueError
+        When BOOK_SIZE is neither "default" nor "publication".
+    """
+    sizes = {"default": default, "publication": publication}
+    name = os.environ.get("BOOK_SIZE", "default")
+    if name not in sizes:
+        raise ValueError(f"BOOK_SIZE is {name!r}: it must be one of {', '.join(sizes)}")
+    return sizes[name]
+
+
+STARS = (2.6, 2.8, 3.0, 3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2, 4.5, 4.8)
+SHARES = (.19, .24, .29, .34, .38, .43, .48)
+SPECS = {spec.name: spec for spec in (
+    Spec("simulated", "simulated",
+         costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
+    Spec("ratings", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-3),
+    Spec("ratings_held_out", "rated", costs=STARS, tuning=(2048, 20_000), tol=1e-3, thetas="held_out"),
+    Spec("documents", "documents", (("articles", 32), ("ratio", 1)), SHARES, replications=(1024, 40_000), tol=None, seed=6),
+    Spec("documents_held_out", "documents", (("articles", 32), ("ratio", 1)), SHARES, replications=(1128, 40_000),
+         tuning=(564, 20_000), tol=None, thetas="held_out", seed=6))}
+
+
+@lru_cache(maxsize=8)
+def build(spec):
+    """The (Problem, thetas) of a spec; thetas is None where users are drawn from the prior."""
+    if spec.problem not in PROBLEMS:
+        raise ValueError(f"{spec.name}: the problem is {spec.problem!r}, it must be one of {', '.join(PROBLEMS)}")
+    if spec.thetas not in ("prior", "held_out"):
+        raise ValueError(f'{spec.name}: thetas is {spec.thetas!r}, it must be "prior" or "held_out"')
+    problem, thetas = PROBLEMS[spec.problem](**dict(spec.options))
+    if spec.thetas == "held_out" and (thetas is None or not len(thetas)):
+        raise ValueError(f"{spec.name}: {spec.problem} has no held-out users")
+    return problem, thetas if spec.thetas == "held_out" else None

@@ -1,0 +1,97 @@
+"""Policies that forward where mean + bonus * sd exceeds the cost, as the arrays that kernels read."""
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from lib.dp import exploration_benefits
+from lib.dp.program import DEEP, FINE, STEP
+from lib.policies.projection import mean_projection, projections
+from lib.policies.rules import Policy
+from lib.problem import noise_var
+
+jit = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+INDEX, TABLE, THOMPSON = range(3)   # a rule's bonus: a multiple of the sd, a tabulated one, or a normal draw
+
+
+class Rules(NamedTuple):
+    """What a kernel reads about P policies: forward iff mean + bonus sd > cost, or = cost where ties."""
+
+    kind: np.ndarray        # (P,) INDEX, TABLE or THOMPSON
+    ties: np.ndarray        # (P,) bool
+    bonus: np.ndarray       # (P, n) of INDEX rules; of TABLE rules, what the benefit is multiplied by
+    row: np.ndarray         # (P, n) of TABLE rules: which row of what follows
+    last: np.ndarray        # (rows,) number of the last log variance
+    log_var: np.ndarray     # (rows,) the first of them; they fall
+    kink: np.ndarray        # (rows, log variances) standardised net mean where the problem's value leaves zero
+    benefit: np.ndarray     # (rows, log variances, z) exploration benefit / sd around it
+    steps: np.ndarray       # (3,) spacing of log variance and of z, and how far below the kink z begins
+
+
+def compile_rules(problem, policies):
+    """The kernels' Rules for a sequence of policies on `problem`.
+
+    Raises
+    ------
+    ValueError
+        When there is no policy, or one is not a Policy of a known kind.
+    """
+    policies = list(policies)
+    if not policies:
+        raise ValueError("policies is empty: give at least one")
+    for policy in policies:
+        if not isinstance(policy, Policy) or policy.kind not in _KINDS:
+            raise ValueError(f"policies holds {policy!r}: use the functions of lib.policies")
+    bonus, keys = np.zeros((len(policies), len(problem.items))), {}
+    row = np.zeros(bonus.shape, int)
+    for p, policy in enumerate(policies):
+        bonus[p] = policy.alpha * (mean_projection(problem, policy.law) if policy.kind == "dtd_ucb" else 1)
+        if policy.kind == "dtd_dp":
+            row[p] = [keys.setdefault(key, len(keys)) for key in _directions(problem, policy.noise, policy.law)]
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        tables = list(pool.map(lambda key: exploration_benefits(*key[1:]), keys)) or [(np.zeros(2), np.zeros((2, 2)))]
+    shape = tuple(np.max([benefit.shape for _, benefit in tables], axis=0))
+    return Rules(
+        kind=np.array([_KINDS[policy.kind] for policy in policies]),
+        ties=np.array([policy.kind in ("exploit", "ucb") for policy in policies]), bonus=bonus, row=row,
+        last=np.array([len(kink) - 1 for kink, _ in tables]), log_var=np.array([key[0] for key in keys] or [0.0]),
+        kink=np.array([np.pad(kink, (0, shape[0] - len(kink))) for kink, _ in tables]),
+        benefit=np.array([np.pad(e, [(0, n - m) for n, m in zip(shape, e.shape)]) for _, e in tables]),
+        steps=np.array([STEP, FINE, DEEP]))
+
+
+def _directions(problem, noise, law):
+    """For each item the key of its table: (log prior variance, then the arguments of _benefits)."""
+    var = np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items)
+    noise = noise_var(problem) if noise == "model" else np.full(len(var), problem.noise_sd**2)
+    for (x, probs), v, scale in zip(projections(problem, law), var, noise):
+        law = (x.tobytes(), probs.tobytes(), problem.gamma)
+        yield (np.log(v), *law, scale / v) if v > 0 else (0.0, b"", b"", 0.0, 0.0)
+
+
+_KINDS = {"exploit": INDEX, "ucb": INDEX, "thompson": THOMPSON, "dtd_ucb": INDEX, "dtd_dp": TABLE}
+
+
+@jit
+def benefit(rules, row, z, var):
+    """Exploration benefit / sd at standardised net mean z: linear in log variance and in z from the kink.
+
+    Beyond the table, with little left to learn, net means and benefits scale with var as a random walk's do.
+    """
+    step, fine, deep = rules.steps
+    last = rules.last[row]
+    at = max((rules.log_var[row] - np.log(var)) / step, 0.0)
+    stretch = np.exp(0.5 * step * max(at - last, 0.0))
+    j = min(int(min(at, float(last))), last - 1)
+    share = min(at, float(last)) - j
+    kink = (1 - share) * rules.kink[row, j] + share * rules.kink[row, j + 1]
+    u = (z * stretch - kink + deep) / fine
+    if u < 0.0:
+        return 0.0
+    i = min(int(u), rules.benefit.shape[2] - 2)
+    right = u - i
+    upper, lower = rules.benefit[row, j], rules.benefit[row, j + 1]
+    return ((1 - share) * ((1 - right) * upper[i] + right * upper[i + 1])
+            + share * ((1 - right) * lower[i] + right * lower[i + 1])) / stretch
