@@ -27,7 +27,7 @@ reference: $(READY) ## execute every chapter, rewrite tests/reference and print 
 	@$(PYTHON) -m pytest -q $(PAGES) --update-reference
 
 results: $(READY) ## run every experiment at publication size into data/results (resumes with BOOK_CHUNKS=folder)
-	@$(PYTHON) -m lib.results
+	@$(PYTHON) -m lib.experiments.published
 
 figure: $(READY) ## take the main figure out of the built pages, for README.md
 	@$(PYTHON) _ext/front.py

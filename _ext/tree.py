@@ -53,10 +53,12 @@ def modules(root, names):
     """The project's own files that importing `names` runs, directly or through one another."""
     found, ahead = set(), set(names)
     while ahead:
-        path = root.joinpath(*ahead.pop().split(".")).with_suffix(".py")
-        if path.is_file() and path not in found:
-            found.add(path)
-            ahead |= imports(path.read_text())
+        name = ahead.pop()
+        place = root.joinpath(*name.split("."))
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.is_file() and path not in found:
+                found.add(path)
+                ahead |= imports(path.read_text()) | {name.rpartition(".")[0] or name}
     return sorted(found | {root / "lib" / "__init__.py"})
 
 
@@ -103,7 +105,8 @@ def results_folder(root, chapter):
 def kernels_key(root):
     """The modules that compile kernels and all that they import: numba itself looks at one file only."""
     lib = files(root, ["lib"])
-    compiled = [f"lib.{path.stem}" for path in lib if path.suffix == ".py" and "numba" in imports(path.read_text())]
+    compiled = [".".join(path.relative_to(root).with_suffix("").parts) for path in lib
+                if path.suffix == ".py" and "numba" in imports(path.read_text())]
     return digest(root, modules(root, compiled) + files(root, PINS), sys.version)
 
 
