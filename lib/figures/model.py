@@ -1,5 +1,7 @@
 """Pictures that explain the model, the dynamic program and the policies' decisions.
 """
+import textwrap
+
 import matplotlib as mpl
 from matplotlib.patches import Ellipse
 import numpy as np
@@ -185,4 +187,45 @@ def decision_strip(items, names, decisions):
     axes.set_yticks(range(-1, len(decisions)), ["item", *decisions])
     axes.set(xlabel="item number", ylim=(len(decisions) - .5, -1.5), xlim=(0, len(items) + 1))
     axes.grid(False)
+    return figure
+
+
+@styled
+def floors(floor, direct, modules):
+    """A package's parts on their floors, as boxes with their modules, and arrows to what they import.
+
+    Parameters
+    ----------
+    floor : dict
+        Part: its floor, from 1 up.
+    direct : dict
+        Part: the parts that it has an arrow to.
+    modules : dict
+        Part: names of its modules, none for a part that is one itself.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    top, place = max(floor.values()), {}
+    words = {part: textwrap.fill(", ".join(modules[part]), 26, break_on_hyphens=False) for part in floor}
+    figure, ((axes,),) = canvas(width=9.5, height=1.05 * top)
+    for level in range(top, 0, -1):                     # a part stands below those that import it, as far as there is room
+        above = {part: [place[other][0] for other in place if part in direct[other]] or [.5]
+                 for part in floor if floor[part] == level}
+        row = sorted(above, key=lambda part: (np.mean(above[part]), part))
+        room = np.array([max(map(len, [part * 2, *words[part].splitlines()])) + 4 for part in row])
+        middle = (np.cumsum(room) - room / 2) / max(room.sum(), 90)
+        place |= {part: (x + .5 - (middle[0] + middle[-1]) / 2, level) for part, x in zip(row, middle)}
+    for part, (x, y) in place.items():
+        for other in direct[part]:
+            axes.annotate("", (place[other][0], place[other][1] + .33), (x, y - .2),
+                          arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": .8})
+        card = {"boxstyle": "round,pad=.5", "facecolor": "#F4F6F8", "edgecolor": GREY, "linewidth": .8}
+        axes.text(x, y, "\n\n" + words[part] if words[part] else " " * 3 * len(part), ha="center", va="center", fontsize=7, bbox=card,
+                  zorder=4, linespacing=1.15)
+        lines = words[part].count("\n") + 1 if words[part] else 0
+        axes.text(x, y + .055 * lines + (.06 if lines else 0), part, ha="center", va="center", weight="bold", fontsize=10, color=BLUE, zorder=5)
+    axes.set(xlim=(0, 1), ylim=(.5, top + .5))
+    axes.set_axis_off()
     return figure
