@@ -9,6 +9,8 @@ import zipfile
 
 import numpy as np
 
+from lib import ROOT
+
 
 def digest(*parts):
     """A hexadecimal key of arrays, numbers and strings: the same parts give the same key on every machine.
@@ -27,10 +29,9 @@ def digest(*parts):
 
 
 def code_version():
-    """A key of the source text of lib: what it computed before an edit is not what it computes after."""
-    folder = Path(__file__).parent
-    files = sorted(folder.rglob("*.py"))
-    return digest(*[f.relative_to(folder).as_posix() for f in files], *[f.read_text(encoding="utf-8") for f in files])
+    """A key of the source text of lib, sub-folders too: what it computed before an edit is not what it computes after."""
+    files = sorted((ROOT / "lib").rglob("*.py"))
+    return digest(*[f.relative_to(ROOT).as_posix() for f in files], *[f.read_text(encoding="utf-8") for f in files])
 
 
 @contextmanager

@@ -37,5 +37,12 @@ def test_a_failed_save_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_code_version_follows_the_code():
+def test_the_code_version_follows_the_code(tmp_path, monkeypatch):
     assert cache.code_version() == cache.code_version() and len(cache.code_version()) == 64
+    monkeypatch.setattr(cache, "ROOT", tmp_path)
+    (tmp_path / "lib" / "deep").mkdir(parents=True)
+    seen = {cache.code_version()}
+    for name, text in (("lib/a.py", ""), ("lib/deep/a.py", ""), ("lib/deep/a.py", "x = 1\n"), ("lib/deep/b.py", "")):
+        (tmp_path / name).write_text(text)
+        seen.add(cache.code_version())
+    assert len(seen) == 5

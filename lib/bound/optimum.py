@@ -30,6 +30,7 @@ import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
+from lib import one_at_a_time
 from lib.dp.bellman import first_forward_from_below
 from lib.problem import Bracket, as_floats, noise_var
 
@@ -153,6 +154,7 @@ def _point(m1, m2, layer, s, after, setting, plane):
     return min(ceiling, first_forward_from_below(values[0], setting.probs, setting.gamma))
 
 
+@one_at_a_time
 @nb.njit(cache=True, parallel=True)
 def sweep_layer(layer, after, setting, last):
     """One layer, its states in parallel: (L, m1, m2) uppers and (L, m1, m2, 3) planes; `last` only starts."""

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from lib import streams
+from lib import one_at_a_time, streams
 from lib.problem import Estimate, noise_var
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
@@ -188,6 +188,7 @@ def follow(scene, mu, Sigma, items, feedback, ahead, decisions):
     return total
 
 
+@one_at_a_time
 @nb.njit(cache=True, parallel=True)
 def least_charge(scene, mu, Sigma, firsts, paths, ahead, effort, beliefs):
     """(P,) least charges along `paths` = (items, feedback), after feedback on an item if `firsts` names one."""
@@ -205,6 +206,7 @@ def least_charge(scene, mu, Sigma, firsts, paths, ahead, effort, beliefs):
     return out
 
 
+@one_at_a_time
 @nb.njit(cache=True, parallel=True)
 def full_observation_values(scene, mu, Sigma, ahead, which):
     """(P, len(which)) `voi` of each item in `which` (-1: FO itself) over the arrivals `ahead` (P, R, H)."""
@@ -215,6 +217,7 @@ def full_observation_values(scene, mu, Sigma, ahead, which):
     return out
 
 
+@one_at_a_time
 @nb.njit(cache=True, parallel=True)
 def charge_paths(scene, mu, Sigma, paths, ahead, decisions):
     """(A + 1, P) FO of the T arrivals in the rows of `ahead`, then the charges of decisions (A, P, T)."""
