@@ -1,15 +1,21 @@
 """What a result was computed from, as a hash, and where results are kept.
 
-Chapter outputs and compiled kernels live in `_build` under such a hash: after an edit they are not
-found, and are made again.  The test suite (`conftest.py`) and the book (`results.py`) share this file.
+Chapter outputs live in `_build` under such a hash: after an edit they are not found, and are made again.  The
+test suite (`conftest.py`) and the book (`results.py`) share this file.  Compiled code has a hash of its own, which
+`lib/__init__.py` sets wherever lib is imported.
 """
 import ast
 from datetime import datetime, timezone
+from functools import cache
 import hashlib
 import os
 from pathlib import Path
 import re
 import sys
+
+import grimp
+from grimp.application.config import settings
+from grimp.application.ports.packagefinder import AbstractPackageFinder
 
 PINS = ("requirements.txt", "constraints.txt")
 MACHINERY = ("_ext", "_static", "_config.yml", "_toc.yml", "references.bib", *PINS)
@@ -36,6 +42,7 @@ def digest(root, paths, *words):
     return total.hexdigest()[:16]
 
 
+@cache
 def imports(source):
     """The dotted names that Python `source` imports, anywhere in it."""
     names = set()
@@ -46,20 +53,59 @@ def imports(source):
             base = "lib" if node.level else ""
             module = ".".join(part for part in (base, node.module) if part)
             names.update([module], (f"{module}.{alias.name}" for alias in node.names))
-    return names
+    return frozenset(names)
+
+
+class Folder(AbstractPackageFinder):
+    """Tells grimp to read the packages of one tree, whatever this process could import under their names."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def determine_package_directories(self, package_name, file_system):
+        return {str(self.root / package_name)}
+
+
+def import_graph(root):
+    """The modules of lib under `root` and what each imports, anywhere in it, as grimp reads them."""
+    usual = settings.PACKAGE_FINDER
+    settings.configure(PACKAGE_FINDER=Folder(root))
+    try:
+        return grimp.build_graph("lib", cache_dir=None)
+    finally:
+        settings.configure(PACKAGE_FINDER=usual)
+
+
+def closure(graph, names):
+    """The modules that importing the dotted `names` runs: packages on the way, and what they all import."""
+    found, ahead = set(), {"lib", *names}
+    while ahead:
+        parts = ahead.pop().split(".")
+        for module in {".".join(parts[:end + 1]) for end in range(len(parts))} & graph.modules - found:
+            found.add(module)
+            ahead |= graph.find_modules_directly_imported_by(module)
+    return found
+
+
+def source(root, module):
+    """The file of a module of lib, a package's being its `__init__`; None for a folder without one."""
+    path = root.joinpath(*module.split("."))
+    return next(filter(Path.is_file, (path / "__init__.py", path.with_name(path.name + ".py"))), None)
 
 
 def modules(root, names):
-    """The project's own files that importing `names` runs, directly or through one another."""
-    found, ahead = set(), set(names)
-    while ahead:
-        name = ahead.pop()
-        place = root.joinpath(*name.split("."))
-        for path in (place.with_suffix(".py"), place / "__init__.py"):
-            if path.is_file() and path not in found:
-                found.add(path)
-                ahead |= imports(path.read_text()) | {name.rpartition(".")[0] or name}
-    return sorted(found | {root / "lib" / "__init__.py"})
+    """The files of lib that importing `names` runs, directly or through one another, sorted.
+
+    Raises
+    ------
+    ValueError
+        If a name is of the project but not of lib: its edits would go unseen.
+    """
+    for first in sorted({name.split(".")[0] for name in names} - {"lib"}):
+        if (root / first).is_dir() or (root / f"{first}.py").is_file():
+            raise ValueError(f"a chapter imports {first}: of this project it may import lib alone")
+    found = closure(import_graph(root), names)
+    return sorted(filter(None, (source(root, module) for module in found)))
 
 
 def python(cell):
@@ -102,22 +148,13 @@ def results_folder(root, chapter):
     return root / "_build" / "results" / f"{chapter.stem}-{results_key(root, chapter)}"
 
 
-def kernels_key(root):
-    """The modules that compile kernels and all that they import: numba itself looks at one file only."""
-    lib = files(root, ["lib"])
-    compiled = [".".join(path.relative_to(root).with_suffix("").parts) for path in lib
-                if path.suffix == ".py" and "numba" in imports(path.read_text())]
-    return digest(root, modules(root, compiled) + files(root, PINS), sys.version)
-
-
 def set_environment(root):
-    """What every kernel of this process needs: lib on its path, compiled code that is not stale, a reader's data found.
+    """What every kernel of this process needs: lib on its path, a reader's data found.
 
     Kernels run in the folder of their chapter, so paths given from elsewhere are made absolute.
     """
     path = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path))
-    os.environ["NUMBA_CACHE_DIR"] = str(root / "_build" / "numba" / kernels_key(root))
     for name in filter(os.environ.get, OWN_DATA):
         os.environ[name] = os.pathsep.join(os.path.abspath(path) if path else "" for path in own_paths(name))
     os.environ["BOOK_BUILD"] = "1"          # no progress bars in outputs that are compared

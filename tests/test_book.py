@@ -1,7 +1,11 @@
 """The book's parts fit together: contents, chapters, references, and the hash that results are kept under."""
+import json
 import os
 from pathlib import Path
 import re
+import shutil
+import subprocess
+import sys
 
 import captions
 import front
@@ -82,29 +86,92 @@ def test_the_main_figure_is_taken_from_the_page(tmp_path):
 
 @pytest.fixture
 def small_tree(tmp_path):
-    """A chapter that runs lib.a, which imports lib.b; lib.c is its own."""
-    sources = {"lib/__init__.py": "", "lib/a.py": "from lib import b\n", "lib/b.py": "import numba\n", "lib/c.py": "\n",
+    """A chapter that runs lib.a and the package lib.deep, of which it asks for one module; lib.c is its own."""
+    sources = {"lib/__init__.py": "", "lib/a.py": "def f():\n    from lib import b\n", "lib/b.py": "import numba\n",
+               "lib/c.py": "\n", "lib/deep/__init__.py": "from .low import x\n", "lib/deep/low.py": "from .. import d\n",
+               "lib/deep/law.py": "", "lib/deep/other.py": "", "lib/d.py": "",
                "data/table.csv": "1\n", "requirements.txt": "", "constraints.txt": "", "bench/run.py": "",
                "chapters/one.md": "# One\n\n```{code-cell} ipython3\n:tags: [hide-input]\n%matplotlib inline\n"
-                                  "import lib.a\n```\n"}
+                                  "import lib.a\nfrom lib.deep.law import psi\n```\n"}
     for name, text in sources.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path
 
 
-@pytest.mark.parametrize("name, results, kernels", [
-    ("lib/a.py", True, False), ("lib/b.py", True, True), ("lib/c.py", False, False), ("lib/__init__.py", True, True),
-    ("data/table.csv", True, False), ("data/new.csv", True, False), ("bench/run.py", False, False),
-    ("requirements.txt", True, True), ("lib/__pycache__/a.pyc", False, False), ("chapters/one.md", False, False)])
-def test_an_edit_changes_the_key_of_what_depends_on_it(small_tree, name, results, kernels):
+@pytest.mark.parametrize("name, changes", [
+    ("lib/a.py", True), ("lib/b.py", True), ("lib/c.py", False), ("lib/d.py", True), ("lib/__init__.py", True),
+    ("lib/deep/__init__.py", True), ("lib/deep/low.py", True), ("lib/deep/law.py", True), ("lib/deep/other.py", False),
+    ("data/table.csv", True), ("data/new.csv", True), ("bench/run.py", False), ("requirements.txt", True),
+    ("lib/__pycache__/a.pyc", False), ("chapters/one.md", False)])
+def test_an_edit_changes_the_key_of_what_depends_on_it(small_tree, name, changes):
     chapter = small_tree / "chapters" / "one.md"
-    before = tree.results_key(small_tree, chapter), tree.kernels_key(small_tree)
+    before = tree.results_key(small_tree, chapter)
     (small_tree / name).parent.mkdir(exist_ok=True)
     with (small_tree / name).open("a") as out:
         out.write("\n# edited\n")
-    after = tree.results_key(small_tree, chapter), tree.kernels_key(small_tree)
-    assert (before[0] != after[0], before[1] != after[1]) == (results, kernels)
+    assert (tree.results_key(small_tree, chapter) != before) == changes
+
+
+def test_a_chapter_may_not_import_what_is_not_followed(small_tree):
+    chapter = small_tree / "chapters" / "one.md"
+    chapter.write_text("```{code-cell}\nfrom bench import run\n```\n")
+    with pytest.raises(ValueError, match="a chapter imports bench: "):
+        tree.results_key(small_tree, chapter)
+
+
+RUN = """
+import ast, json, os, sys
+import matplotlib.pyplot, myst_nb, numba, numpy, pandas, scipy, sklearn
+runs = {}
+for name, code in json.load(sys.stdin).items():
+    ends = os.pipe()
+    if os.fork() == 0:
+        for node in ast.parse(code).body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                exec(ast.unparse(node))
+        with open(ends[1], "w") as out:
+            json.dump([module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == "lib"], out)
+        os._exit(0)
+    os.close(ends[1])
+    runs[name] = json.load(open(ends[0]))
+    os.wait()
+json.dump(runs, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def copied_tree(tmp_path_factory):
+    """A copy of lib and the chapters; for each chapter the files of lib that Python runs at its imports."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in ("lib", "chapters"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    code = {path.name: tree.chapter_code(path.read_text()) for path in sorted((folder / "chapters").glob("*.md"))}
+    code = {name: text for name, text in code.items() if text}
+    done = subprocess.run([sys.executable, "-c", RUN], input=json.dumps(code), capture_output=True, text=True,
+                          cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)})
+    assert done.returncode == 0, done.stderr
+    return folder, {folder / "chapters" / name: set(map(Path, files)) for name, files in json.loads(done.stdout).items()}
+
+
+@pytest.mark.slow
+def test_a_chapter_depends_on_the_files_that_python_runs_for_it(copied_tree):
+    folder, runs = copied_tree
+    assert len(runs) > 15
+    for chapter, files in runs.items():
+        assert set(tree.modules(folder, tree.imports(tree.chapter_code(chapter.read_text())))) == files, chapter.name
+
+
+@pytest.mark.slow
+def test_an_edit_of_a_module_reaches_the_chapters_that_run_it_and_no_other(copied_tree):
+    folder, runs = copied_tree
+    before = {chapter: tree.results_key(folder, chapter) for chapter in runs}
+    for path in sorted((folder / "lib").rglob("*.py"))[::14]:
+        good = path.read_text()
+        path.write_text(good + "\n# edited\n")
+        changed = {chapter for chapter in runs if tree.results_key(folder, chapter) != before[chapter]}
+        assert changed == {chapter for chapter in runs if path in runs[chapter]}, path.name
+        path.write_text(good)
 
 
 @pytest.mark.parametrize("name, value", [("BOOK_SIZE", "publication"), ("BOOK_YELP", "yelp"), ("BOOK_ARXIV", "a:b")])
@@ -123,7 +190,7 @@ def test_a_readers_own_data_are_part_of_the_key_and_found_from_every_folder(smal
     for name in ("snapshot.json", "clicks.csv", "yelp/review.json"):
         (here / name).write_text("1\n")
     monkeypatch.chdir(here)
-    for name in ("PYTHONPATH", "NUMBA_CACHE_DIR", "BOOK_BUILD"):
+    for name in ("PYTHONPATH", "BOOK_BUILD"):
         monkeypatch.setenv(name, "")                            # put back afterwards
     monkeypatch.setenv("BOOK_ARXIV", os.pathsep.join(["snapshot.json", "clicks.csv"]))
     monkeypatch.setenv("BOOK_YELP", "yelp")
