@@ -1,6 +1,6 @@
 # Two commands: `make book` and `make test`.  Each sets up what it needs; only Python 3.11 and make must be there.
 .DEFAULT_GOAL := help
-.PHONY: help book test reference results figure data clean
+.PHONY: help book test check reference chapters results figure data clean
 SHELL := /bin/sh
 PYTHON3 ?= python3
 PYTHON := .venv/bin/python
@@ -25,6 +25,9 @@ test: $(READY) ## run the unit tests, execute every chapter and compare it with 
 
 reference: $(READY) ## execute every chapter, rewrite tests/reference and print what changed
 	@$(PYTHON) -m pytest -q $(PAGES) --update-reference
+
+chapters: $(READY) ## write every chapter as JupyterLab saves it
+	@$(PYTHON) _ext/saved.py
 
 results: $(READY) ## run every experiment at publication size into data/results (resumes with BOOK_CHUNKS=folder)
 	@$(PYTHON) -m lib.experiments.published

@@ -29,7 +29,7 @@ REFERENCE = ROOT / "tests" / "reference"
 PICTURES = ("text/html", "image/png", "image/jpeg", "image/svg+xml")
 NOT_COMPARED = PICTURES + tuple(f"application/papermill.record/{kind}" for kind in PICTURES)
 
-tree.set_environment(ROOT)              # before anything imports numba
+tree.set_environment(ROOT)              # before any kernel starts
 hypothesis.settings.register_profile("book", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("book")
 
@@ -43,6 +43,11 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if os.environ.get("BOOK_SIZE", "default") != "default":
         raise pytest.UsageError("the references hold the default sizes: unset BOOK_SIZE")
+
+
+def pytest_ignore_collect(collection_path):
+    """A notebook beside the chapters is none of them; the summary says so."""
+    return True if collection_path.suffix == ".ipynb" and CHAPTERS in collection_path.parents else None
 
 
 def pytest_collect_file(file_path, parent):
@@ -67,7 +72,7 @@ def check_whole_book(config, ids):
     collected = defaultdict(int)
     for path, _, name in (test.partition("::") for test in ids):
         collected[path] += name.startswith("Cell ")
-    for path in sorted([*CHAPTERS.rglob("*.md"), *CHAPTERS.rglob("*.ipynb")]):
+    for path in (path for path in tree.files(ROOT, ["chapters"]) if path.suffix == ".md"):
         name = path.relative_to(ROOT).as_posix()
         if collected[name] < len(code_cells(path)):
             problem = reference_problem(path) if name in collected else None
@@ -78,6 +83,8 @@ def check_whole_book(config, ids):
 def pytest_terminal_summary(terminalreporter, config):
     for line in config.stash.get(CHANGES, []):
         terminalreporter.write_line(line)
+    for path in (path for path in tree.files(ROOT, ["chapters"]) if path.suffix == ".ipynb"):
+        terminalreporter.write_line(f"chapters/{path.name} was passed over: the chapters are the .md files, delete it")
 
 
 CHANGES = pytest.StashKey()

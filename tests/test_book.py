@@ -10,9 +10,11 @@ import sys
 import captions
 import front
 import jupytext
+from jupytext.config import load_jupytext_config
 import nbformat
 from PIL import Image
 import pytest
+import saved
 import tree
 import yaml
 
@@ -30,7 +32,7 @@ def listed(node):
 def test_contents_list_every_chapter_once():
     names = listed(yaml.safe_load((ROOT / "_toc.yml").read_text()))
     assert sorted(names) == sorted(f"chapters/{path.stem}" for path in (ROOT / "chapters").iterdir()
-                                   if not path.name.startswith("."))
+                                   if not path.name.startswith(".") and path.suffix != ".ipynb")
 
 
 def test_every_reference_has_a_chapter():
@@ -50,10 +52,63 @@ def test_pins_agree():
                 assert pins[re.sub(r"\[.*", "", package)] == version
 
 
+CHAPTERS = sorted((ROOT / "chapters").glob("*.md"))
+PYTHON = {"name": "python", "version": "3.11.7", "file_extension": ".py", "pygments_lexer": "ipython3",
+          "codemirror_mode": {"name": "ipython", "version": 3}}
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_saving_a_chapter_from_jupyterlab_changes_no_byte(path, tmp_path):
+    """JupyterLab adds the language, trust and times of execution, and sets the kernel's name first."""
+    kept = path.read_bytes()
+    notebook = jupytext.read(path)
+    jupytext.write(notebook, tmp_path / "plain.md")
+    assert (tmp_path / "plain.md").read_bytes() == kept, f"{path.name} is not as JupyterLab saves it: run `make chapters`"
+    kernel = notebook.metadata["kernelspec"]
+    notebook.metadata.update(language_info=PYTHON, kernelspec={key: kernel[key] for key in ("name", "display_name", "language")})
+    for cell in notebook.cells:
+        cell.metadata.update(trusted=True, execution={"iopub.execute_input": "2026-01-01T00:00:00Z"})
+    config = load_jupytext_config(str(path))
+    assert jupytext.writes(notebook, fmt="md:myst", config=config).encode() == kept
+    assert saved.saved(kept.decode()).encode() == kept
+
+
+def test_a_chapter_typed_by_hand_is_written_as_jupyterlab_saves_it():
+    typed = ("---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\n---\n\n# A\n\n"
+             "```{code-cell} ipython3\n---\nmystnb:\n  figure:\n    name: a\n    caption: |\n      It is\n"
+             "      so.\n---\nx = 1\n```\n")
+    text = saved.saved(typed)
+    assert "    caption: It is so.\n---\nx = 1\n" in text and "ipython3" in text and text == saved.saved(text)
+    assert saved.one_line("One.\n\nTwo.\n") == "One.\n\nTwo.\n"
+
+
+def test_a_checkout_on_windows_has_the_bytes_of_the_repository(tmp_path):
+    """With core.autocrlf git would end lines otherwise: shell scripts, checksums and chapters fail then."""
+    names = [".gitattributes", ".ci/run", "Makefile", "chapters/bound.md", "data/README.md", "lib/problem.py",
+             *(path.relative_to(ROOT).as_posix() for path in (ROOT / "data").rglob("*") if path.is_file()),
+             *(path.relative_to(ROOT).as_posix() for path in (ROOT / ".github").glob("*.png"))]
+    there, here = tmp_path / "there", tmp_path / "here"
+    for name in names:
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, there / name)
+
+    def git(*command):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.autocrlf=true", *command],
+                       check=True, capture_output=True)
+
+    if shutil.which("git") is None:
+        pytest.skip("there is no git")
+    git("init", "-q", str(there))
+    git("-C", str(there), "add", "-f", ".")
+    git("-C", str(there), "commit", "-q", "-m", "all")
+    git("clone", "-q", "-c", "core.autocrlf=true", str(there), str(here))
+    assert [name for name in names if (here / name).read_bytes() != (ROOT / name).read_bytes()] == []
+
+
 def test_every_named_table_is_counted_as_one():
     """`classes: tabular` stands inside `figure`; elsewhere it is passed over and the table is called a figure."""
     found = 0
-    for path in (ROOT / "chapters").glob("*.md"):
+    for path in CHAPTERS:
         for cell in jupytext.read(path).cells:
             figure = cell.metadata.get("mystnb", {}).get("figure", {})
             if figure:

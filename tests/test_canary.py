@@ -145,6 +145,20 @@ def test_an_untouched_book_is_green_and_its_pages_execute_nothing_more(book):
     assert book.executions() == []
 
 
+def test_a_notebook_left_beside_its_chapter_is_passed_over_with_a_message(book):
+    stray = book.folder / "chapters" / "total.ipynb"
+    try:
+        nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")]), stray)
+        code, output = book.suite("--collect-only", "--whole-book")
+        assert code == 0 and "5 tests collected" in output, output
+        assert "chapters/total.ipynb was passed over: the chapters are the .md files" in output
+        code, output = book.suite("--collect-only", "chapters/total.ipynb")
+        assert "total.ipynb::" not in output and "was passed over" in output, output
+        assert book.build() == {"total": "12.50", "other": "12.50"}
+    finally:
+        stray.unlink()
+
+
 def test_a_page_without_code_shows_the_picture_of_another_that_does_not_show_it_itself(book):
     book.build()
     html = (book.folder / "_build/html/chapters/front.html").read_text()
