@@ -13,6 +13,7 @@ PAGES := $(if $(CHAPTER),chapters/$(CHAPTER).md,chapters)
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
 	@echo '  CHAPTER=name        after make test or make reference: that chapter alone'
+	@echo '  PACKAGE=name        after make check: the tests of lib/name'
 	@echo '  BOOK_SIZE=publication  before make book: the sizes meant for print'
 
 book: $(READY) ## build the pages into _build/html, executing the chapters whose results are not there
@@ -22,6 +23,9 @@ book: $(READY) ## build the pages into _build/html, executing the chapters whose
 
 test: $(READY) ## run the unit tests, execute every chapter and compare it with its reference
 	@$(PYTHON) -m pytest $(WORKERS) $(SUITE)
+
+check: $(READY) ## run the unit tests of what changed since the last commit, or of PACKAGE, within a minute
+	@$(PYTHON) _ext/check.py $(PACKAGE)
 
 reference: $(READY) ## execute every chapter, rewrite tests/reference and print what changed
 	@$(PYTHON) -m pytest -q $(PAGES) --update-reference

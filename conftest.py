@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent
 CHAPTERS = ROOT / "chapters"
 REFERENCE = ROOT / "tests" / "reference"
 PICTURES = ("text/html", "image/png", "image/jpeg", "image/svg+xml")
+STARTED = time.monotonic()
+OVER = "the time of --within was over"
 NOT_COMPARED = PICTURES + tuple(f"application/papermill.record/{kind}" for kind in PICTURES)
 
 tree.set_environment(ROOT)              # before any kernel starts
@@ -37,6 +39,8 @@ hypothesis.settings.load_profile("book")
 def pytest_addoption(parser):
     parser.addoption("--update-reference", action="store_true",
                      help="rewrite tests/reference from this run instead of comparing")
+    parser.addoption("--within", type=float, metavar="SECONDS",
+                     help="start no test after this time, and say how many were left")
     parser.addoption("--whole-book", action="store_true", help="fail when a cell of a chapter is not selected")
 
 
@@ -80,7 +84,15 @@ def check_whole_book(config, ids):
                 raise pytest.UsageError(f"{name}: {collected[name]} of {len(code_cells(path))} cells selected")
 
 
+def pytest_runtest_setup(item):
+    if item.config.option.within is not None and time.monotonic() - STARTED > item.config.option.within:
+        pytest.skip(OVER)
+
+
 def pytest_terminal_summary(terminalreporter, config):
+    left = sum(OVER in str(report.longrepr) for report in terminalreporter.getreports("skipped"))
+    if left:
+        terminalreporter.write_line(f"{left} tests were not run: {OVER}")
     for line in config.stash.get(CHANGES, []):
         terminalreporter.write_line(line)
     for path in (path for path in tree.files(ROOT, ["chapters"]) if path.suffix == ".ipynb"):

@@ -77,13 +77,16 @@ def import_graph(root):
 
 
 def closure(graph, names):
-    """The modules that importing the dotted `names` runs: packages on the way, and what they all import."""
-    found, ahead = set(), {"lib", *names}
+    """The modules that importing the dotted `names` runs, each with the number of imports on the way to it.
+
+    A package runs before what is in it.
+    """
+    found, ahead, steps = {}, {"lib", *names}, 0
     while ahead:
-        parts = ahead.pop().split(".")
-        for module in {".".join(parts[:end + 1]) for end in range(len(parts))} & graph.modules - found:
-            found.add(module)
-            ahead |= graph.find_modules_directly_imported_by(module)
+        parts = [name.split(".") for name in ahead]
+        new = {".".join(name[:end + 1]) for name in parts for end in range(len(name))} & graph.modules - found.keys()
+        found |= dict.fromkeys(new, steps)
+        ahead, steps = set().union(*map(graph.find_modules_directly_imported_by, new)), steps + 1
     return found
 
 

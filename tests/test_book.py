@@ -65,7 +65,8 @@ def test_saving_a_chapter_from_jupyterlab_changes_no_byte(path, tmp_path):
     jupytext.write(notebook, tmp_path / "plain.md")
     assert (tmp_path / "plain.md").read_bytes() == kept, f"{path.name} is not as JupyterLab saves it: run `make chapters`"
     kernel = notebook.metadata["kernelspec"]
-    notebook.metadata.update(language_info=PYTHON, kernelspec={key: kernel[key] for key in ("name", "display_name", "language")})
+    kernel = {key: kernel[key] for key in ("name", "display_name", "language")}
+    notebook.metadata.update(language_info=PYTHON, kernelspec=kernel)
     for cell in notebook.cells:
         cell.metadata.update(trusted=True, execution={"iopub.execute_input": "2026-01-01T00:00:00Z"})
     config = load_jupytext_config(str(path))
