@@ -18,7 +18,7 @@ TREE = {"lib/__init__.py": "", "lib/low.py": "", "lib/table.py": "", "lib/page.p
         "requirements.txt": "numba==1\n", "constraints.txt": ""}
 DEEP = """
 import numba as nb
-from lib.dp.quadrature import psi
+from lib.normal import psi
 
 @nb.njit(cache=True)
 def twice(z):
@@ -27,11 +27,11 @@ def twice(z):
 THREADS = """
 from concurrent.futures import ThreadPoolExecutor
 from lib.problem import make_problem
-from lib import charges, losses
+from lib.bound import penalty
 import numpy as np
 problem = make_problem([[1.]], [1.], [.5], [[1.]], 1., .2, .9)
-scene, ahead = losses.make_scene(problem), np.zeros((16, 2, 5), np.int64)
-work = lambda _: charges.values(scene, problem.mu, problem.Sigma, ahead, np.array([-1, 0])).tobytes()
+scene, ahead = penalty.compile_problem(problem), np.zeros((16, 2, 5), np.int64)
+work = lambda _: penalty.full_observation_values(scene, problem.mu, problem.Sigma, ahead, np.array([-1, 0])).tobytes()
 with ThreadPoolExecutor(4) as pool:
     print(len(set(pool.map(work, range(200)))))
 """
@@ -100,12 +100,12 @@ def test_a_plain_script_sees_an_edit_of_a_deep_kernel(tmp_path):
     (tmp_path / "lib" / "twice.py").write_text(DEEP)
     script = "from lib.twice import twice; print(f'{twice(0.0):.6f}')"
     assert run(tmp_path, script)[0] == "0.797885"               # 2 / sqrt(2 pi)
-    laws = tmp_path / "lib" / "laws.py"
-    before, number = laws.read_text(), "PHI0, ROOT = 0.3989422804014327"
+    deep = tmp_path / "lib" / "normal.py"
+    before, number = deep.read_text(), "PHI0, ROOT = 0.3989422804014327"
     assert number in before
-    laws.write_text(before.replace(number, "PHI0, ROOT = 0.5"))
+    deep.write_text(before.replace(number, "PHI0, ROOT = 0.5"))
     assert run(tmp_path, script)[0] == "1.000000"
-    laws.write_text(before.replace(number, "PHI0, ROOT = 0.6"))
+    deep.write_text(before.replace(number, "PHI0, ROOT = 0.6"))
     assert run(tmp_path, "import numba; " + script)[0] == "1.200000"
     assert len(list((tmp_path / "_build" / "numba").glob("lib-*"))) == 3
     assert not list((tmp_path / "lib").rglob("*.nbi"))
