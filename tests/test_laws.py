@@ -6,6 +6,8 @@ from scipy.stats import norm
 from lib import normal
 from lib.dp import quadrature
 
+pytestmark = pytest.mark.kernels
+
 STEPS = [(1.0, d) for d in (0.005, 0.02, 0.049, 0.051, 0.2, 0.5, 0.9, 1.1, 1.7, 4.0)] + [(30.0, 0.9), (1e-3, 4e-4)]
 
 

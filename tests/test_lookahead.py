@@ -35,6 +35,7 @@ def agree(p, rules, decisions_of):
     assert 0 < run.decisions.mean() < 1
 
 
+@pytest.mark.kernels
 def test_knowledge_gradient_equals_the_loops():
     p = problem()
 

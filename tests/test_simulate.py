@@ -52,6 +52,7 @@ PROBLEMS = {"dense": dense(), "singular": dense(5, 12, 1, 2), "one feature": den
             "vectors and groups": blocks(), "known theta": dense()._replace(Sigma=np.zeros((3, 3)))}
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("reward", ["expected", "realised"])
 def test_every_decision_is_that_of_the_plain_loops(name, reward):

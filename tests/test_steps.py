@@ -8,6 +8,8 @@ from scipy.stats import norm
 from lib.dp import certified, program, quadrature
 from lib.dp.grid import Grid, UPPER
 
+pytestmark = pytest.mark.kernels
+
 
 def psi(z):
     return z * norm.cdf(z) + norm.pdf(z)
@@ -113,7 +115,7 @@ def test_a_wrong_prediction_still_gives_an_upper_bound(wrong, monkeypatch):
         monkeypatch.setattr(certified, "predict", lambda D, *rest: np.maximum(D + offset, 0, out=D))
         monkeypatch.setattr(certified, "AGAIN", turns)
         monkeypatch.setattr(certified, "CLOSE", close)
-        certified.solve_upper.py_func(grid, j, int(grid.first[0, j]), q, group, gamma, K)
+        getattr(certified.solve_upper, "py_func", certified.solve_upper)(grid, j, int(grid.first[0, j]), q, group, gamma, K)
         return grid.D[level].copy()
     settled = solved(0.0, 200, 1e-13)
     once = solved(wrong, 1, 1.0)

@@ -1,0 +1,35 @@
+"""The large kernels on sizes small enough to run without compilation, or with every index checked (.ci/run)."""
+import naive
+import numpy as np
+import pytest
+
+from lib import bound, dp
+from lib.bound import optimum
+from lib.problem import make_problem
+
+pytestmark = pytest.mark.kernels
+GAMMA = 0.5
+
+
+def test_the_certified_program_holds_the_value_of_the_loops():
+    table = dp.solve([1.0], [1.0], GAMMA, 1.0, 1.0, tol=0.05)
+    for mean in (-0.3, 0.0, 0.4):
+        oracle = naive.single_feature([1.0], [1.0], GAMMA, mean, 1.0, depth=3, step=0.1, nodes=41)
+        found = dp.value(table, mean, 1.0)
+        assert found.lower - 2e-3 <= oracle <= found.upper + 2e-3 and found.upper - found.lower < 0.05
+        assert dp.q_values(table, mean, 1.0)[0] == pytest.approx(GAMMA * found.value, abs=0.02)
+
+
+def test_the_dual_lies_between_the_optimum_and_hindsight():
+    problem = make_problem([[1.0]], [1.0], [0.4], [[1.0]], 1.0, 0.4, GAMMA)
+    best = GAMMA * dp.value(dp.solve([1.0], [1.0], GAMMA, 1.0, 1.0, tol=0.05), 0.0, 1.0).lower
+    found = bound.dual_first(problem, paths=16, inner=2, effort=50, sequences=64)
+    assert best - 4 * found.se <= found.mean <= bound.hindsight(problem) + 4 * found.se
+
+
+def test_the_optimum_of_two_features_apart_is_the_sum_of_two_programs():
+    """Unit items and independent features: Theorem 1 is the optimum."""
+    problem = make_problem(np.eye(2), [0.5, 0.5], [0.0, 0.0], np.eye(2), 1.0, 0.2, GAMMA)
+    found = optimum.value(optimum.solve(problem, [0.2], step=0.5, depth=2), problem.mu)
+    exact = bound.decomposition(problem, tol=0.02)
+    assert found.lower - 1e-9 <= exact.upper and exact.lower <= found.upper + 1e-9
