@@ -112,6 +112,47 @@ def test_slopes_are_those_of_the_logarithms():
     assert "ours, slope -1.00" in texts(CALLS["work"]())
 
 
+NAMES = ["$", "$$", "$10-$20", "a_b^c", "\\frac{1}", "100 %", "新闻", "한국어", "أخبار", "חדשות", "हिन्दी", "😀 👨‍👩‍👧", "two\nlines"]
+DRAWN = {
+    "priors": lambda names: figures.priors(names, {"one": (np.zeros(len(names)), np.eye(len(names)))}, "stars"),
+    "correlations": lambda names: figures.correlations(names, np.eye(len(names))),
+    "map": lambda names: figures.forwarding_map({"UCB": np.eye(len(names))}, names),
+    "strip": lambda names: figures.decision_strip(np.arange(len(names)), names, {"UCB": np.ones(len(names), bool)}),
+    "laws": lambda names: figures.projection_laws([(np.ones(1), np.ones(1))] * 2, names[:2])}
+
+
+@pytest.mark.filterwarnings("error")                        # matplotlib warns of a glyph that it draws as a box
+@pytest.mark.parametrize("name", DRAWN)
+def test_names_are_text_whatever_they_hold(name):
+    figure = DRAWN[name](NAMES)
+    png(figure)
+    labels = [text for text in figure.findobj(mpl.text.Text) if text.get_text() in NAMES]
+    assert {text.get_text() for text in labels} == set(NAMES[:2] if name == "laws" else NAMES)
+    assert not any(text.get_parse_math() for text in labels)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_character_that_no_font_has_is_its_code_point():
+    drawn, properties = style.as_text(["\U00013000 or \x07", "plain\tspaces  end "])
+    assert drawn == ["U+13000 or U+0007", "plain spaces end"] and properties["fontfamily"][0] == style.FONT
+    png(figures.priors(drawn, {"one": (np.zeros(2), np.eye(2))}, "stars"))
+
+
+def test_long_names_come_in_lines_and_lose_nothing():
+    words, solid, wide = "a word and " * 18 + "the end", "x" * 200, "新闻体育" * 50
+    for name, width in ((words, 32), (solid, 32), (wide, 16)):
+        (drawn,), _ = style.as_text([name])
+        assert max(map(len, drawn.split("\n"))) <= width and drawn.replace("\n", " " if name == words else "") == name
+
+
+@pytest.mark.filterwarnings("error")
+def test_long_names_do_not_meet():
+    figure = figures.priors(["x" * 200, "short", "y " * 100], {"one": (np.zeros(3), np.eye(3))}, "stars")
+    png(figure)
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert all(above.y0 > below.y1 for above, below in zip(boxes, boxes[1:])) and boxes[0].x0 >= 0
+
+
 def test_maps_have_a_row_for_each_type_and_a_colour_for_each_policy():
     figure = CALLS["map"]()
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["x", "y", "z"]

@@ -4,9 +4,10 @@ As in lib.figures, functions take arrays and labels, and captions carry the titl
 """
 import numpy as np
 
-from lib.figures.style import BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, RED, canvas, mark, styled
+from lib.figures.style import BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, RED, as_text, canvas, mark, styled
 
 SERIES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (RED, "D"))
+TALLEST = 200.0                         # inches
 
 
 @styled
@@ -26,14 +27,16 @@ def priors(names, priors, unit):
     -------
     matplotlib.figure.Figure
     """
-    figure, ((axes,),) = canvas(height=.9 + .34 * len(names))
-    rows, step = np.arange(len(names))[::-1], .5 / len(priors)
+    names, text = as_text(names)
+    heights = np.array([1 + .5 * name.count("\n") for name in names])
+    rows, step = heights.sum() - heights.cumsum() + heights / 2, .5 / len(priors)
+    figure, ((axes,),) = canvas(height=min(.9 + .34 * heights.sum(), TALLEST))
     for n, (label, (mu, Sigma)) in enumerate(priors.items()):
         colour, marker = SERIES[n]
         axes.errorbar(mu, rows + .25 - (n + .5) * step, xerr=np.sqrt(np.diag(Sigma)), color=colour, marker=marker,
                       linestyle="", elinewidth=1.3, label=label)
-    axes.set_yticks(rows, names)
-    axes.set_xlabel(unit)
+    axes.set_yticks(rows, names, **text)
+    axes.set(xlabel=unit, ylim=(0, heights.sum()))
     axes.grid(axis="y", visible=False)
     if len(priors) > 1:
         figure.legend(loc="outside lower center", ncols=len(priors), fontsize=9)
@@ -45,11 +48,12 @@ def correlations(names, Sigma):
     """Prior correlations of the preferences (k, k); a feature that does not vary has a blank row."""
     sd = np.sqrt(np.diag(Sigma))
     scale = np.where(sd > 0, sd, np.nan)
+    names, text = as_text(names)
     figure, ((axes,),) = canvas(width=5.6, height=4.4)
     image = axes.imshow(Sigma / np.outer(scale, scale), cmap=MAP, vmin=-1, vmax=1)
     axes.grid(visible=False)
-    axes.set_xticks(range(len(names)), names, rotation=40, ha="right")
-    axes.set_yticks(range(len(names)), names)
+    axes.set_xticks(range(len(names)), names, rotation=40, ha="right", **text)
+    axes.set_yticks(range(len(names)), names, **text)
     figure.colorbar(image, ax=axes, label="prior correlation")
     return figure
 

@@ -6,7 +6,8 @@ import matplotlib as mpl
 from matplotlib.patches import Ellipse
 import numpy as np
 
-from lib.figures.style import BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, canvas, mark, styled
+from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, as_text, canvas, mark,
+                               styled)
 
 
 def surface(net_mean, sd, values, label):
@@ -150,11 +151,13 @@ def projection_laws(laws, names):
     matplotlib.figure.Figure
     """
     figure, grid = canvas(len(laws), width=1.9 * len(laws), height=2.8, sharex=True, sharey=True)
+    names, text = as_text(names, 20)
     for axes, (x, p), name in zip(grid[0], laws, names):
         axes.vlines(x, 0, p, color=BLUE, linewidth=4)
         axes.plot(x @ p, 0, "^", color=RED, markersize=9, clip_on=False, zorder=5)
         axes.annotate(f"M = {x @ p:.2f}", (.97, .97), xycoords="axes fraction", ha="right", va="top", color=RED, fontsize=9)
-        axes.set(xlabel=name, ylim=(0, 1.02), xlim=(-.08, max(x.max() for x, _ in laws) + .08))
+        axes.set_xlabel(name, **text)
+        axes.set(ylim=(0, 1.02), xlim=(-.08, max(x.max() for x, _ in laws) + .08))
     grid[0, 0].set_ylabel("probability")
     return figure
 
@@ -177,9 +180,9 @@ def decision_strip(items, names, decisions):
     matplotlib.figure.Figure
     """
     figure, ((axes,),) = canvas(height=1.1 + .36 * len(decisions))
-    place = np.arange(1, len(items) + 1)
+    place, (names, text) = np.arange(1, len(items) + 1), as_text(names)
     for at, kind in zip(place, items):
-        axes.annotate(names[kind], (at, -1), ha="center", va="center", fontsize=8, annotation_clip=False)
+        axes.annotate(names[kind], (at, -1), ha="center", va="center", fontsize=8, annotation_clip=False, **text)
     for row, (policy, forwarded) in enumerate(decisions.items()):
         colour, marker = mark(policy, row)
         axes.plot(place, np.full(len(place), row), ".", color="#C8C8C8", markersize=3)

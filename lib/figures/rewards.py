@@ -7,8 +7,8 @@ from typing import NamedTuple
 import matplotlib as mpl
 import numpy as np
 
-from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, canvas, label_ends, mark,
-                               styled)
+from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, as_text, canvas,
+                               label_ends, mark, styled)
 
 
 class Panel(NamedTuple):
@@ -122,7 +122,8 @@ def forwarding_map(rates, types):
                       weight="bold")
         axes.set_xlabel("item number")
         axes.grid(False)
-    grid[0, 0].set_yticks(range(len(types)), types)
+    names, text = as_text(types)
+    grid[0, 0].set_yticks(range(len(names)), names, **text)
     figure.colorbar(image, ax=grid, label="share forwarded", aspect=12)
     return figure
 

@@ -4,9 +4,13 @@ One colour and one marker belong to a policy in the whole book, and the upper bo
 line.  Figures have a white card of their own, so that they read the same in a light and in a dark page, and no
 titles: captions carry them.
 """
-from functools import wraps
+from functools import cache, wraps
+from importlib.resources import files
+import textwrap
+import unicodedata
 
 import matplotlib as mpl
+from matplotlib import font_manager
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,6 +27,8 @@ STYLE = {
     "grid.color": "#E5E5E5", "grid.linewidth": .7, "axes.axisbelow": True, "lines.linewidth": 1.6,
     "lines.markersize": 5, "legend.frameon": False, "xtick.labelsize": 9, "ytick.labelsize": 9, "svg.hashsalt": "book"}
 MAP = "cividis"                                             # the same to every kind of colour vision
+FONT = "DejaVu Sans"                                        # matplotlib's own
+OTHER_FONTS = "manimgx_fonts", "noto_cjk_sans_jp_regular"   # packages of Noto fonts, for what it lacks
 
 
 def mark(name, position=0):
@@ -44,6 +50,45 @@ def canvas(columns=1, rows=1, width=7.0, height=4.0, **options):
     figure, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False, **options)
     plt.close(figure)
     return figure, axes
+
+
+@cache
+def other_fonts():
+    """Families for the scripts that FONT lacks, made known to matplotlib, and all code points that they and FONT have."""
+    paths = sorted((path for package in OTHER_FONTS for path in files(package).iterdir() if path.suffix in (".otf", ".ttf")), key=str)
+    for path in paths:
+        font_manager.fontManager.addfont(path)
+    names = [font_manager.get_font(path).family_name for path in paths]
+    found = [*paths, font_manager.findfont(FONT)]
+    return tuple(dict.fromkeys(names)), frozenset().union(*(font_manager.get_font(path).get_charmap() for path in found))
+
+
+def wrapped(name, width):
+    """`name` in lines of at most `width` narrow or half as many wide characters; its own line ends stay."""
+    lines = []
+    for part in name.splitlines():
+        wide = sum(unicodedata.east_asian_width(c) in "WF" for c in part)
+        lines += textwrap.wrap(part, max(width * len(part) // (len(part) + wide), 1)) if part else []
+    return "\n".join(lines)
+
+
+def as_text(names, width=32):
+    """Names as they are to be drawn, and the properties of the text: no mathematics, no boxes, long ones in lines.
+
+    A character that no font has is written as its code point, U+13000.
+
+    Examples
+    --------
+    >>> as_text(["$10-$20", "a_b"])
+    (['$10-$20', 'a_b'], {'parse_math': False})
+    """
+    properties, usual = {"parse_math": False}, font_manager.get_font(font_manager.findfont(FONT))
+    names = ["\n".join(" ".join(line.split()) for line in str(name).splitlines()) for name in names]
+    if not all(c == "\n" or usual.get_char_index(ord(c)) for c in "".join(names)):
+        families, known = other_fonts()
+        properties["fontfamily"] = [FONT, *families]
+        names = ["".join(c if ord(c) in known or c == "\n" else f"U+{ord(c):04X}" for c in name) for name in names]
+    return [wrapped(name, width) for name in names], properties
 
 
 def spread(heights, gap):
