@@ -173,6 +173,21 @@ def test_first_forward_solves_its_equation_and_is_monotone_and_convex(seed):
     assert dp.first_forward(other, probs, gamma)[0] >= w + slope @ (other - values) - 1e-12
 
 
+@pytest.mark.parametrize("values", [[np.nan, 1.], [np.inf, 1.], [np.nan, np.nan]])
+def test_first_forward_ends_where_a_value_is_no_number(values):
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="values are .*: every one must be finite"):
+        dp.first_forward(np.array(values), np.array([.5, .5]), .9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 50])
+def test_first_forward_needs_no_more_steps_than_it_may_take(n):
+    """The worst order: each step leaves out the lowest item that is left."""
+    gamma, values, probs = 1 - 1e-9, -np.geomspace(1, 1e-12, n)[::-1] + 1, np.geomspace(1, 1e-9, n)[::-1]
+    probs /= probs.sum()
+    w, _ = dp.first_forward(values, probs, gamma)
+    assert w == pytest.approx(gamma * probs @ np.maximum(w, values), rel=1e-9)
+
+
 def test_t_of_full_observation_never_exceeds_it():
     for cost in -.5, .2, .6:
         full, first = bound.full_observation(small(cost), 2000, 1), bound.full_first(small(cost))

@@ -33,18 +33,24 @@ def first_forward(values, probs, gamma):
     Newton's steps from below end after at most one step for each item: w = gamma sum_F p A / (1 - gamma + gamma p_F)
     with F = {x: A_x > w}, and the derivative is gamma p_x / (1 - gamma + gamma p_F) on F.
 
+    Raises
+    ------
+    ValueError
+        Where the steps do not end: a value is not finite.
+
     Examples
     --------
     >>> first_forward(np.array([1., -1.]), np.array([.5, .5]), .5)[0].round(4)
     np.float64(0.3333)
     """
     w = 0.0
-    while True:
+    for _ in range(len(values) + 2):
         slope = np.where(values > w, gamma * probs / (1 - gamma + gamma * probs[values > w].sum()), 0.0)
         better = slope @ values
         if better <= w:
             return w, slope
         w = better
+    raise ValueError(f"values are {values}: every one must be finite")
 
 
 @nb.njit(cache=True)
