@@ -1,7 +1,12 @@
 """The report on a stream of one's own: a page from good files, one clear line and nothing else from bad ones."""
 import itertools
 import os
+from pathlib import Path
 import re
+import signal
+import subprocess
+import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +15,7 @@ from lib import datasets, report
 from lib.datasets import Ratings
 from lib.problem import make_problem
 from lib.report import checks
-from lib.report.page import write
+from lib.report.page import arguments, out_of_range, write
 
 ITEMS = "item_id,news,music\na,1,0\nb,0,1\nc,0.5,0.5\n"
 
@@ -47,6 +52,52 @@ def test_a_page_that_needs_nothing_else(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "At cost 3.2 use" in said and "written to" in said
     assert sorted(p.name for p in tmp_path.iterdir()) == ["items.csv", "page.html", "ratings.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [("$", "$$", "$10-$20"), ("新闻 <b>_</b>", "أخبار 😀", "\\frac{^_}% " * 20)])
+def test_names_of_features_are_text(tmp_path, capsys, names):
+    """The made-up stream of `dollar-signs`: 60 users, 40 items, theta ~ N(3.5, .25), noise .6."""
+    rng = np.random.default_rng(1)
+    x = (rng.random((40, 3)) < .5).astype(float)
+    x[x.sum(axis=1) == 0, 0] = 1
+    x /= x.sum(axis=1, keepdims=True)
+    theta = 3.5 + .5 * rng.standard_normal((60, 3))
+    items = ["item_id," + ",".join(f'"{name}"' for name in names), *(f"i{i}," + ",".join(map(str, row)) for i, row in enumerate(x.tolist()))]
+    ratings = ["user_id,item_id,rating,time", *(
+        f"u{u},i{i},{x[i] @ theta[u] + .6 * rng.standard_normal()},{1_400_000_000 + 86_400 * n + u}"
+        for u in range(60) for n, i in enumerate(rng.permutation(40)[:20]))]
+    for name, lines in (("items", items), ("ratings", ratings)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page = tmp_path / "page.html"
+    words = [str(tmp_path / "items.csv"), str(tmp_path / "ratings.csv"), "--cost", "3.3", "--users", "16", "--output", str(page)]
+    assert report.main(words) == 0
+    said, text = capsys.readouterr(), page.read_text(encoding="utf-8")
+    assert not said.err and "numbers out of range" not in text
+    for name in names:
+        assert f"<td>{report.escape(name.strip(), quote=False)}</td>" in text
+    assert "<b>_</b>" not in text
+
+
+@pytest.mark.slow
+def test_no_warning_of_numpy_reaches_a_user(tmp_path, capsys):
+    sample, page = Path(report.__file__).parents[1] / "data" / "sample", tmp_path / "page.html"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert report.main([str(sample / "items.csv"), str(sample / "ratings.csv"), "--cost", "-1e-3", "--min-ratings", "2",
+                            "--scale", "-10:10", "--users", "16", "--output", str(page)]) == 0
+    said = capsys.readouterr()
+    assert not said.err and "out of range" not in said.out and "nan" not in re.sub("base64,[^\"]*", "", page.read_text())
+
+
+def test_a_warning_of_the_calculation_is_a_warning_on_the_page():
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("default")
+        np.array([1e300]) ** 2
+        warnings.warn("for programmers", DeprecationWarning)
+    caution, = out_of_range(raised)
+    assert caution.name == "numbers out of range" and "overflow encountered in square" in caution.text
+    assert out_of_range(raised[1:]) == []
 
 
 @pytest.mark.slow
@@ -89,15 +140,27 @@ def test_wrong_files_leave_one_line_and_no_page(tmp_path, capsys, items, ratings
 
 @pytest.mark.parametrize("words", [
     ["i", "r"], ["i", "r", "--cost", "much"], ["i", "r", "--cost", "3", "--scale", "5:1"],
-    ["i", "r", "--cost", "3", "--scale", "5"], ["i", "r", "--cost", "3", "--scale", "a:b"]])
+    ["i", "r", "--cost", "3", "--scale", "5"], ["i", "r", "--cost", "3", "--scale", "a:b"], ["i", "r", "--cost", "--users", "3"],
+    ["i", "r", "--cost", "3", "--time-unit", "h"]])
 def test_wrong_arguments_exit_with_2(words, capsys):
     with pytest.raises(SystemExit) as stop:
         report.main(words)
-    assert stop.value.code == 2 and "error" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and said.startswith("error: ") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("words, cost, scale", [
+    (["--cost", "-1e-3", "--scale", "-10:10"], -1e-3, (-10, 10)), (["--cost=-.5", "--scale=-2.5:-1"], -.5, (-2.5, -1)),
+    (["--scale", "-1e1:-1e0", "--cost", "-2"], -2, (-10, -1)), (["--cost", "-INF", "--scale", "-.5:inf"], -np.inf, (-.5, np.inf))])
+def test_negative_numbers_as_users_type_them(words, cost, scale):
+    chosen = arguments([*words, "i", "r"])
+    assert (chosen.cost, chosen.scale, chosen.items, chosen.ratings) == (cost, scale, "i", "r")
 
 
 @pytest.mark.parametrize("option, words", [(["--gamma", "1"], "gamma is 1.0"), (["--cost", "nan"], "cost is nan"),
                                            (["--min-ratings", "1000"], "users are left"), (["--users", "0"], "users is 0"),
+                                           *((["--users", n], f"users is {n}") for n in ("1", "2", "4", "9" * 20)),
+                                           (["--cost", "1e308"], "cost is 1e+308"), (["--cost", "-1e101"], "cost is -1e+101"),
                                            (["--seed", "-1"], "seed is -1"), (["--min-ratings", "0"], "min_ratings is 0")])
 def test_wrong_values_are_named(tmp_path, capsys, option, words):
     items, ratings = write_stream(tmp_path, users=12)
@@ -112,6 +175,82 @@ def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write("new", page)
     assert page.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("ratings, features, words", [
+    ("1,2", "1,1e200", "items.csv, RATINGS: the largest feature is 1e+200"), ("1,2", "1,1e-200", "smallest feature above 0 is 1e-200"),
+    ("-1e200,2", "1,1", "the lowest rating is -1e+200"), ("1e-200,2e-200", "1,1", "ratings differ by 1e-200")])
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_have_no_square_are_refused(tmp_path, capsys, ratings, features, words):
+    items, rated = tmp_path / "items.csv", tmp_path / "ratings.csv"
+    items.write_text("item_id,news,music\na,{}\nb,1,0\n".format(features))
+    rated.write_text("user_id,item_id,rating\nu,a,{}\nu,b,{}\n".format(*ratings.split(",")))
+    assert report.main([str(items), str(rated), "--cost", "1", "--min-ratings", "1", "--output", str(tmp_path / "p.html")]) == 2
+    assert words.replace("RATINGS", str(rated)) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output, words", [
+    ("items.csv", "which it would replace"), ("ratings.csv", "which it would replace"), ("nowhere/p.html", "its folder is missing"),
+    ("", "a folder"), ("pipe", "a pipe"), ("fixed.html", "read-only")])
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(tmp_path, capsys, monkeypatch, output, words):
+    items, ratings = write_stream(tmp_path, users=2)
+    before = items.read_bytes(), ratings.read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "fixed.html").touch(0o400)
+    monkeypatch.setattr(datasets, "ratings", lambda *_: pytest.fail("the files were read"))
+    path = str(tmp_path / output)
+    assert report.main([str(items), str(ratings), "--cost", "3", "--output", path]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: output is {path!r}: ") and words in said and said.count("\n") == 1
+    assert (items.read_bytes(), ratings.read_bytes()) == before
+
+
+def test_the_unit_of_times_is_handed_on_where_it_is_given(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def read(*_, **options):
+        asked.append(options)
+        raise ValueError("two\nlines")
+    monkeypatch.setattr(datasets, "ratings", read)
+    for words in ([], ["--time-unit", "ms"]):
+        assert report.main(["i", "r", "--cost", "3", *words, "--output", str(tmp_path / "p.html")]) == 2
+    assert asked == [{}, {"time_unit": "ms"}] and capsys.readouterr().err == "error: two lines\n" * 2
+
+
+def test_an_interruption_is_one_line(tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(datasets, "ratings", interrupted)
+    assert report.main(["i", "r", "--cost", "3", "--output", str(tmp_path / "p.html")]) == 130
+    assert capsys.readouterr().err == "interrupted: no page was written\n" and not list(tmp_path.iterdir())
+
+
+COMMAND = """import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)            # also where the suite runs in the background
+runpy.run_module("lib.report", run_name="__main__", alter_sys=True)"""
+
+
+def command(folder):
+    """The command as a process of its own, reading the items from the pipe items.csv, modules of `folder` found first."""
+    return subprocess.Popen([sys.executable, "-c", COMMAND, str(folder / "items.csv"), "r", "--cost", "3", "--output",
+                             str(folder / "page.html")], stderr=subprocess.PIPE, text=True, cwd=Path(report.__file__).parents[1],
+                            env=os.environ | {"PYTHONPATH": str(folder)})
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_modules_are_loaded_is_one_line(tmp_path):
+    (tmp_path / "pandas.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
+    with command(tmp_path) as run:
+        assert (run.stderr.read(), run.wait()) == ("interrupted: no page was written\n", 130)
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_it_works_is_one_line(tmp_path):
+    os.mkfifo(tmp_path / "items.csv")
+    with command(tmp_path) as run, open(tmp_path / "items.csv", "w"):       # opens when the command reads
+        run.send_signal(signal.SIGINT)
+        assert (run.stderr.read(), run.wait()) == ("interrupted: no page was written\n", 130)
+    assert [path.name for path in tmp_path.iterdir()] == ["items.csv"]
 
 
 def stream(tmp_path, **options):

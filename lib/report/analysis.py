@@ -15,6 +15,8 @@ from lib.report import checks
 SUPPORT = 64                                  # most item vectors of the stream that is simulated
 TRIED = 8                                     # users on whom alpha is tuned, for each on whom policies are evaluated
 STEPS = (-.4, -.2, 0., .2, .4, .6, .8)        # other costs, in spreads of preference
+USERS = 16, 10**6                             # fewest and most simulated users
+LARGEST = 1e100                               # numbers beyond it, or below its inverse, have no squares
 TUNING, EVALUATION, BOUND, SHARP, REPLAY = 1, 2, 3, 4, 5
 
 
@@ -46,6 +48,32 @@ def support(dataset, seed=0, most=SUPPORT):
         return dataset.items, dataset.probs
     chosen = np.sort(np.random.default_rng(seed).choice(len(dataset.items), most, replace=False, p=dataset.probs))
     return dataset.items[chosen], np.full(most, 1 / most)
+
+
+def check_sizes(dataset, cost):
+    """Nothing that is read is so large or so small that its square is no number.
+
+    Raises
+    ------
+    ValueError
+        Naming the cost, or the file and what stands in it.
+
+    Examples
+    --------
+    >>> from lib import datasets
+    >>> check_sizes(datasets.movielens(), 1e308)
+    Traceback (most recent call last):
+    ValueError: cost is 1e+308: numbers beyond 1e+100 cannot be computed with
+    """
+    ratings, features = dataset.ratings.value, dataset.items[dataset.items > 0]
+    sizes = {"cost is": cost, f"{dataset.source}: the lowest rating is": ratings.min(), f"{dataset.source}: the highest rating is": ratings.max(),
+             f"{dataset.source}: the largest feature is": features.max()}
+    for name, value in sizes.items():
+        if not abs(value) <= LARGEST:
+            raise ValueError(f"{name} {value:g}: numbers beyond {LARGEST:g} cannot be computed with")
+    for name, value in (("ratings differ by", np.ptp(ratings)), ("the smallest feature above 0 is", features.min())):
+        if 0 < value < 1 / LARGEST:
+            raise ValueError(f"{dataset.source}: {name} {value:g}: numbers below {1 / LARGEST:g} cannot be computed with")
 
 
 def measure(problem, cost, spec, seed):
@@ -108,7 +136,7 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     steps : sequence of float
         Other costs, in spreads of preference around the mean item.
     users : int
-        Simulated users for the pictures; TRIED times as many tune alpha, half as many sharpen the result.
+        Simulated users for the pictures, within USERS; TRIED times as many tune alpha, half as many sharpen the result.
     seed : int
 
     Returns
@@ -120,6 +148,9 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     ValueError
         Naming what is wrong with an argument.
     """
+    check_sizes(dataset, cost)
+    if not USERS[0] <= users <= USERS[1]:
+        raise ValueError(f"users is {users}: from {USERS[0]} to {USERS[1]:,} can be simulated, fewer have no standard error")
     problem = make_problem(dataset.items, dataset.probs, prior.mu, prior.Sigma, prior.noise_sd, cost, gamma)
     items, probs = support(dataset, seed)
     whole, problem = len(items) == len(dataset.items), problem._replace(items=items, probs=probs)

@@ -2,12 +2,16 @@
 
 The page holds its pictures and loads nothing from elsewhere.  It is written whole or not at all.  What is wrong with
 the files or the arguments is said in one line that names file, line, column and value; the exit code is then 2.
+Ctrl-C ends it with one line and exit code 130.
 """
 import argparse
 import base64
 from html import escape
 import io
+import os
+import re
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -15,7 +19,17 @@ import pandas as pd
 from lib import cache, datasets, experiments, figures, policies
 from lib.estimate import interval
 from lib.problem import as_scalar
-from lib.report import analysis
+from lib.report import analysis, checks
+
+INTERRUPTED = 130
+BINS = 8                                        # of predictions, two in each at least
+
+
+def stop(*_):
+    """End the process at once: a handler of Ctrl-C that no library can turn into a traceback."""
+    os.write(2, b"interrupted: no page was written\n")
+    os._exit(INTERRUPTED)
+
 
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -26,7 +40,7 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem aut
 img {{ max-width: 100%; height: auto; background: white; }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
 td, th {{ padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8886; }}
-td:first-child, th:first-child {{ text-align: left; }} td {{ white-space: nowrap; }}
+td:first-child, th:first-child {{ text-align: left; }} td + td {{ white-space: nowrap; }}
 .answer, .caution {{ border-left: 4px solid #0072B2; padding: .3rem 1rem; margin: 1rem 0; }}
 .caution {{ border-color: #D55E00; }}
 figure {{ margin: 1rem 0; overflow-x: auto; }} figcaption {{ font-size: .9rem; position: sticky; left: 0; }}
@@ -84,6 +98,11 @@ def real_rewards(replayed):
     return replayed[["order", "policy", "reward"]].assign(difference=apart)
 
 
+def preferences(names, prior):
+    """The prior of each feature: a data frame."""
+    return pd.DataFrame({"feature": names, "mean": prior.mu, "standard deviation": np.sqrt(np.diag(prior.Sigma))})
+
+
 def answer(found):
     """The recommendation in a sentence or two."""
     top = found.best.iloc[0]
@@ -125,21 +144,20 @@ def pictures(found):
              picture(figures.gap_over_cost(figures.Panel(costs, experiments.curves(table, "gap")), count),
                      "Optimality gap of five policies over the forwarding cost",
                      f"{at} {top.policy} stays {interval(top.gap, top.gap_se)} below the bound. Bound minus reward.")]
-    if len(prior.held_out):
-        seen = datasets.predict(data, prior, prior.held_out)
+    seen = datasets.predict(data, prior, prior.held_out) if len(prior.held_out) else None
+    if seen is not None and len(seen.user) >= 2 * BINS:
         bias = datasets.scores(seen)["bias"]
-        parts.append(picture(figures.calibration({"held-out users": datasets.calibration(seen, 8)}),
-                             "Mean rating against mean prediction in eight bins",
+        parts.append(picture(figures.calibration({"held-out users": datasets.calibration(seen, BINS)}),
+                             f"Mean rating against mean prediction in {BINS} bins",
                              f"Later ratings lie {abs(bias):.2g} {'below' if bias < 0 else 'above'} their predictions on average. "
                              "Later half of the held-out users' ratings, predicted from the earlier half; on the dashed line both agree."))
     return parts
 
 
-def body(found):
-    """The page's content."""
+def body(found, shown):
+    """The page's content around its pictures, `shown`."""
     data, prior, top = found.dataset, found.prior, found.best.iloc[0]
     low, high = data.notes["rating_range"]
-    shown = pictures(found)
     warned = "".join(f'<div class="caution"><b>{escape(c.name.capitalize())}.</b> {escape(c.text)}</div>' for c in found.cautions)
     counts = "".join(f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{escape(words(value))}</td></tr>"
                      for name, value in {**data.notes, **prior.counts}.items())
@@ -151,7 +169,7 @@ def body(found):
         f'<div class="answer">{escape(answer(found))}</div>', f"<h2>Warnings</h2>{warned or '<p>None.</p>'}",
         f"<h2>The prior and the noise</h2><p>{len(prior.train)} users ({method(prior)}), {len(prior.held_out)} "
         f"others held out. Noise standard deviation of one feature {prior.noise_sd:.4g}, from the residuals. Ratings run from {low:g} "
-        f"to {high:g}.</p>{shown[0]}",
+        f"to {high:g}.</p>{shown[0]}{grid(preferences(data.features, prior))}",
         f"<h2>Policies at cost {found.problem.cost:g}</h2><p>Alpha was chosen on {found.users} simulated users, the "
         f"numbers come from {int(top.replications)} others (± are 95 % intervals). Policies stand in the order of what they earned on "
         "the first; optimism is what choosing and measuring on the same users would have added.</p>"
@@ -164,9 +182,9 @@ def body(found):
 
 
 def write(text, path):
-    """Write `text` to `path`, whole or not at all."""
-    with cache.whole(path) as file:
-        file.write(text)
+    """Write `text` to `path`, whole or not at all; what UTF-8 cannot hold (of a file's name) as its escape."""
+    with cache.whole(path, "wb") as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def scale(text):
@@ -181,9 +199,32 @@ def scale(text):
     return found
 
 
+def tied(words):
+    """Words of a command line, a negative number tied to its option: argparse would take it for an option.
+
+    Examples
+    --------
+    >>> tied(["--cost", "-1e-3", "--scale", "-10:10", "-x"])
+    ['--cost=-1e-3', '--scale=-10:10', '-x']
+    """
+    found = []
+    for word in words:
+        if found and re.match(r"--\w[^=]*$", found[-1]) and re.match(r"-(\.?\d|inf|nan)", word, re.IGNORECASE):
+            word = f"{found.pop()}={word}"
+        found.append(word)
+    return found
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message):
+        self.exit(2, f"error: {message} (--help explains)\n")
+
+
 def arguments(words):
     """The parsed command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m lib.report", description="Analyse a stream of items and ratings; writes one HTML file.",
         epilog="The cost is the rating at which showing an item and showing nothing are equally good. The report lists how many "
                "ratings and items lie above it and above other costs.")
@@ -192,37 +233,77 @@ def arguments(words):
     parser.add_argument("--cost", type=float, required=True, help="cost of forwarding one item, in the unit of the ratings")
     parser.add_argument("--gamma", type=float, default=.9, help="discount: a user meets gamma/(1-gamma) items (%(default)s)")
     parser.add_argument("--scale", type=scale, help="lowest and highest rating, such as 1:5: others are errors")
+    parser.add_argument("--time-unit", choices=("s", "ms", "us", "ns"), help="unit of times that are numbers")
     parser.add_argument("--prior", choices=("empirical_bayes", "least_squares"), default="empirical_bayes")
     parser.add_argument("--min-ratings", type=int, help="leave out users with fewer (10, or three a feature)")
     parser.add_argument("--users", type=int, default=1024, help="simulated users (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", default="report.html", help="the page (%(default)s)")
-    return parser.parse_args(words)
+    return parser.parse_args(tied(words))
+
+
+def check(chosen):
+    """The parsed command line can be used, or ValueError with the argument and its value."""
+    as_scalar("cost", chosen.cost)
+    as_scalar("gamma", chosen.gamma, 0, 1)
+    for name, (low, high) in {"users": analysis.USERS, "seed": (0, None), "min_ratings": (1, None)}.items():
+        number = getattr(chosen, name)
+        if number is not None and (number < low or high and number > high):
+            raise ValueError(f"{name} is {number}: it must be at least {low}" + (f" and at most {high:,}" if high else ""))
+    cache.destination(chosen.output, (chosen.items, chosen.ratings))
+
+
+def analysed(chosen):
+    """What the command line asks for: an Analysis."""
+    unit = {} if chosen.time_unit is None else {"time_unit": chosen.time_unit}
+    data = datasets.ratings(chosen.items, chosen.ratings, chosen.scale, **unit)
+    low, high = data.notes["rating_range"]
+    if low == high:
+        raise ValueError(f"{chosen.ratings}: every rating is {low:g}, there is nothing to learn")
+    analysis.check_sizes(data, chosen.cost)
+    least = max(10, 3 * len(data.features)) if chosen.min_ratings is None else chosen.min_ratings
+    prior = datasets.prior(data, seed=chosen.seed, method=chosen.prior, min_ratings=least)
+    return analysis.analyse(data, prior, chosen.cost, chosen.gamma, users=chosen.users, seed=chosen.seed)
+
+
+def out_of_range(raised):
+    """A Caution for warnings of the calculation, in place of lines about code; a list, empty where there were none."""
+    said = sorted({str(each.message) for each in raised if issubclass(each.category, RuntimeWarning)})
+    return [checks.Caution("numbers out of range", f"The calculation met: {'; '.join(said)}. Some numbers of this page may be "
+                             "missing or wrong.")] if said else []
+
+
+def run(chosen):
+    """Analyse and write the page: an Analysis."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("default")
+        found = analysed(chosen)
+        shown = pictures(found)
+        found = found._replace(cautions=found.cautions + out_of_range(raised))
+        page = PAGE.format(title=escape(found.dataset.source), body=body(found, shown))
+    write(page, chosen.output)
+    return found
+
+
+def say(lines):
+    """Print lines; one who stops reading them is no error."""
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # or the end of the process would report it
 
 
 def main(words=None):
-    """Run the command line; 0, or 2 where something is wrong with files or arguments."""
-    chosen = arguments(words)
+    """Run the command line; 0, or 2 where something is wrong with files or arguments, 130 where it was interrupted."""
+    chosen = arguments(sys.argv[1:] if words is None else words)
     try:
-        as_scalar("cost", chosen.cost)
-        as_scalar("gamma", chosen.gamma, 0, 1)
-        for name, low in (("users", 1), ("seed", 0), ("min_ratings", 1)):
-            number = getattr(chosen, name)
-            if number is not None and number < low:
-                raise ValueError(f"{name} is {number}: it must be at least {low}")
-        data = datasets.ratings(chosen.items, chosen.ratings, chosen.scale)
-        low, high = data.notes["rating_range"]
-        if low == high:
-            raise ValueError(f"{chosen.ratings}: every rating is {low:g}, there is nothing to learn")
-        least = max(10, 3 * len(data.features)) if chosen.min_ratings is None else chosen.min_ratings
-        prior = datasets.prior(data, seed=chosen.seed, method=chosen.prior, min_ratings=least)
-        found = analysis.analyse(data, prior, chosen.cost, chosen.gamma, users=chosen.users, seed=chosen.seed)
-        write(PAGE.format(title=escape(data.source), body=body(found)), chosen.output)
+        check(chosen)
+        found = run(chosen)
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print("error:", " ".join(str(error).split()), file=sys.stderr)
         return 2
-    print(answer(found))
-    for caution in found.cautions:
-        print(f"warning: {caution.name}. {caution.text}")
-    print(f"written to {chosen.output}")
+    except KeyboardInterrupt:
+        print("interrupted: no page was written", file=sys.stderr)
+        return INTERRUPTED
+    say([answer(found), *(f"warning: {caution.name}. {caution.text}" for caution in found.cautions), f"written to {chosen.output}"])
     return 0
