@@ -9,8 +9,8 @@ from importlib.resources import files
 import textwrap
 import unicodedata
 
-import matplotlib as mpl
 from matplotlib import font_manager
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
