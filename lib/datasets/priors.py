@@ -3,18 +3,30 @@
 The paper's rule (section IV-A): one linear regression a user, then the sample mean and sample
 covariance of the coefficients.  A sample covariance also carries each regression's own error;
 `method="empirical_bayes"` takes it out by maximum likelihood of the random-coefficient model
-theta_u ~ N(mu, Sigma), y = x.theta_u + noise, fitted by expectation-maximisation
-(Laird and Ware 1982), whose Sigma is a mean of positive semi-definite matrices.
+theta_u ~ N(mu, Sigma), y = x.theta_u + noise (Laird and Ware 1982).  Mean and noise are profiled out,
+and the likelihood is climbed over a factor of Sigma / noise variance (Bates, Maechler, Bolker and
+Walker 2015, "Fitting linear mixed-effects models using lme4"): Sigma is positive semi-definite, and
+may be singular, where maximum likelihood often puts it.
 
 The paper names no noise level for its real data.  Here it comes from the residuals of one
 regression a user: with noise="features" each is divided by I(x), the number of non-zero features,
 as the model has it (Var eps = I(x) noise_sd^2); with noise="constant" it is not.
+
+Units.  Features are divided by their largest value, and one theta fitted to all ratings is taken off
+the ratings, before anything is compared with a threshold: another unit of a feature or of the ratings
+changes mu, Sigma and noise_sd by that unit alone, and ratings far from 0 lose no digits.
 """
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
+from threadpoolctl import threadpool_limits
 
 from lib.datasets import records
+
+CUT = 1e-9              # share of the largest eigenvalue below which a sum of x x' is singular in a direction
+STALLED = 1e-6          # share of the spreads by which a covariance may still move when a fit counts as converged
 
 
 class Prior(NamedTuple):
@@ -29,6 +41,8 @@ class Prior(NamedTuple):
     train: np.ndarray            # (a,) their positions in dataset.users
     held_out: np.ndarray         # (b,)
     counts: dict                 # users kept and dropped, by reason
+    unconverged: tuple = ()      # names of the features whose spread still moved when the iteration stopped
+    undetermined: tuple = ()     # tuples of names: features that the ratings do not tell apart, or say nothing of
 
 
 def weights(dataset, noise):
@@ -36,6 +50,30 @@ def weights(dataset, noise):
     if noise not in ("features", "constant"):
         raise ValueError(f"noise is {noise!r}: it must be 'features' or 'constant'")
     return 1 / np.count_nonzero(dataset.items, axis=1) if noise == "features" else np.ones(len(dataset.items))
+
+
+def sizes(dataset):
+    """(k,) the largest value of each feature over the items, 1 for a feature that no item has."""
+    largest = dataset.items.max(axis=0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def rescaled(dataset, size):
+    """`dataset` with features divided by `size` (k,): theta is then in rating units."""
+    kept = dataset.sums
+    if kept is not None:
+        kept = kept._replace(gram=kept.gram / np.outer(size, size), moment=kept.moment / size)
+    return dataset._replace(items=dataset.items / size, sums=kept)
+
+
+def less(dataset, theta):
+    """`dataset` with x.theta taken off every rating, so that sums of squares keep their digits."""
+    if dataset.ratings is not None:
+        value = dataset.ratings.value - (dataset.items @ theta)[dataset.ratings.item]
+        return dataset._replace(ratings=dataset.ratings._replace(value=value))
+    count, gram, moment, square = dataset.sums
+    left = moment - gram @ theta
+    return dataset._replace(sums=records.Sums(count, gram, left, square - (moment + left) @ theta))
 
 
 def user_sums(dataset, users, noise="constant"):
@@ -54,14 +92,25 @@ def user_sums(dataset, users, noise="constant"):
 def ranks(gram):
     """(u,) numerical ranks: eigenvalues above 1e-9 of the largest (singular values above 3e-5)."""
     values = np.linalg.eigvalsh(gram)
-    return (values > 1e-9 * values[:, -1:]).sum(axis=1)
+    return (values > CUT * values[:, -1:]).sum(axis=1)
 
 
-def coefficients(sums, ridge=0.0):
-    """(u, k) least squares coefficients, (gram + ridge 1)^-1 moment; of least norm where singular."""
-    k = sums.moment.shape[1]
-    inverse = np.linalg.pinv(sums.gram + ridge * np.eye(k), rcond=1e-9, hermitian=True)
-    return np.einsum("uij,uj->ui", inverse, sums.moment)
+def coefficients(sums, ridge=0.0, about=0.0):
+    """(u, k) least squares coefficients, (gram + ridge 1)^-1 moment; of least norm where singular.
+
+    `ridge` is a number or one a feature.  Where x.about was taken off the ratings, the ridge still draws
+    about + coefficients to 0.
+    """
+    extra = np.broadcast_to(ridge, sums.moment.shape[1:])
+    inverse = np.linalg.pinv(sums.gram + np.diag(extra), rcond=CUT, hermitian=True)
+    return np.einsum("uij,uj->ui", inverse, sums.moment - extra * about)
+
+
+def common(sums):
+    """(k,) one theta for all users by least squares; the nearest to equal preferences where that leaves a choice."""
+    gram, moment = sums.gram.sum(axis=0), sums.moment.sum(axis=0)
+    equal = np.full(len(moment), moment.sum() / gram.sum())
+    return equal + np.linalg.pinv(gram, rcond=CUT, hermitian=True) @ (moment - gram @ equal)
 
 
 def residual_variance(sums):
@@ -107,32 +156,126 @@ def theta_draws(dataset, prior, users, seed=0):
     return means + np.einsum("uij,uj->ui", vectors, np.sqrt(np.clip(values, 0, None)) * normal)
 
 
-def empirical_bayes(sums, iterations=2000, tolerance=1e-6):
-    """Maximum-likelihood (mu, Sigma, noise_var, steps) of the random-coefficient model, by EM.
+class Fit(NamedTuple):
+    """A maximum of the likelihood, and how far the search was from it when it stopped."""
+
+    mu: np.ndarray        # (k,)
+    Sigma: np.ndarray     # (k, k)
+    noise_var: float
+    steps: int
+    moved: np.ndarray     # (k,) see `movement`
+
+
+def directions(gram):
+    """Directions of theta that the pooled ratings determine, and those that they say nothing of.
+
+    Parameters
+    ----------
+    gram : array (u, k, k)
+        Users' sums of x x', features of like size.
+
+    Returns
+    -------
+    seen : array (k, r)
+        theta = seen z, such that the users' sums of x x' add up to the identity in z.
+    unseen : array (k, k - r)
+        Orthonormal; no rated item has a component along them.
+    """
+    values, vectors = np.linalg.eigh(gram.sum(axis=0))
+    kept = values > CUT * values[-1]
+    return vectors[:, kept] / np.sqrt(values[kept]), vectors[:, ~kept]
+
+
+def groups(unseen, names):
+    """Tuples of the names of features that directions (k, m) tie together, such as two equal columns."""
+    ties = np.abs(unseen @ unseen.T) > 1e-4
+    label = connected_components(ties, directed=False)[1]
+    return tuple(tuple(name for name, at in zip(names, label) if at == n) for n in np.unique(label[ties.diagonal()]))
+
+
+def profile(factor, sums):
+    """Minus the log likelihood at the best mean and noise, and what goes with it.
+
+    With Sigma = noise_var factor factor', user u's ratings have the covariance noise_var (1 + Z Z'), Z' Z =
+    factor' gram factor, so that every sum over ratings is one over users' matrices (k, k).
+
+    Returns
+    -------
+    minus_log, slope, mean, noise_var : float, (k, k), (k,), float
+        `slope` is the derivative by `factor`; additive constants are left out.
+    """
+    gram, moment, k = sums.gram, sums.moment, len(factor)
+    right = (gram.reshape(-1, k) @ factor).reshape(gram.shape)
+    inner = np.eye(k) + factor.T @ right
+    inverse = np.linalg.inv(inner)
+    gain = right @ inverse
+    info = (gram - gain @ right.transpose(0, 2, 1)).sum(axis=0)
+    mean = np.linalg.solve(info, (moment - np.einsum("uij,uj->ui", gain, moment @ factor)).sum(axis=0))
+    gap = moment - gram @ mean
+    turned = gap @ factor
+    fitted = np.einsum("uij,uj->ui", inverse, turned)
+    square = sums.square.sum() - ((moment + gap) @ mean).sum() - (turned * fitted).sum()
+    score = gap - np.einsum("uij,uj->ui", right, fitted)
+    noise_var = square / sums.count.sum()
+    diagonal = np.diagonal(np.linalg.cholesky(inner), axis1=1, axis2=2)
+    minus_log = np.log(diagonal).sum() + sums.count.sum() * np.log(noise_var) / 2
+    return minus_log, gain.sum(axis=0) - score.T @ (score @ factor) / noise_var, mean, noise_var
+
+
+def movement(factor, slope, users):
+    """(k,) how far one more step of expectation-maximisation would move any covariance of each feature.
+
+    In shares of the product of the two spreads.  `factor` (k, r) maps to features, `slope` (r, r) is the
+    factor' times derivative there: the step is Sigma - factor slope factor' noise_var / users.
+    """
+    length = np.linalg.norm(factor, axis=1, keepdims=True)
+    unit = np.divide(factor, length, out=np.zeros_like(factor), where=length > 0)
+    return np.abs(unit @ slope @ unit.T).max(axis=1) / users
+
+
+def empirical_bayes(sums, iterations=2000):
+    """Maximum likelihood of the random-coefficient model, by a quasi-Newton method on a factor of Sigma.
+
+    A direction that no rating determines (see `directions`) keeps the mean 0 and gets the mean variance of the
+    others, independent of them: the ratings say nothing about it, and a prior that takes it as known would.
 
     Parameters
     ----------
     sums : Sums
-        Weighted sums of u users; none needs full rank.
-    iterations, tolerance : int, float
-        Stops when no entry of mu or Sigma moves by more than tolerance times the prior's scale.
+        Weighted sums of u users, features of like size; none needs full rank.
+    iterations : int
+        Most steps; `movement` says what is left.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    ValueError
+        When the ratings leave no noise.
     """
-    thetas = coefficients(sums, ridge=1.0)
-    mu, Sigma = thetas.mean(axis=0), np.cov(thetas.T, ddof=0) + 1e-3 * np.eye(thetas.shape[1])
-    noise_var = residual_variance(sums)
-    if noise_var <= 1e-12 * sums.square.sum() / sums.count.sum():
+    if residual_variance(sums) <= 1e-12 * sums.square.sum() / sums.count.sum():
         raise ValueError("empirical Bayes needs noise: every rating is an exact linear function of its item")
-    for step in range(1, iterations + 1):
-        means, covs = posteriors(sums, mu, Sigma, noise_var)
-        old, scale = (mu, Sigma), np.abs(Sigma).max()
-        mu = means.mean(axis=0)
-        Sigma = covs.mean(axis=0) + (means - mu).T @ (means - mu) / len(means)
-        misfit = sums.square - 2 * np.einsum("ui,ui->u", means, sums.moment)
-        misfit += np.einsum("uij,uij->u", sums.gram, covs + means[:, :, None] * means[:, None, :])
-        noise_var = misfit.sum() / sums.count.sum()
-        if np.abs(Sigma - old[1]).max() < tolerance * scale and np.abs(mu - old[0]).max() < tolerance * scale**.5:
-            break
-    return mu, (Sigma + Sigma.T) / 2, float(noise_var), step
+    seen, unseen = directions(sums.gram)
+    seen, users, r = seen * np.sqrt(sums.count.sum()), len(sums.count), seen.shape[1]
+    turned = sums._replace(gram=seen.T @ sums.gram @ seen, moment=sums.moment @ seen)
+
+    def climb(flat):
+        minus_log, slope = profile(flat.reshape(r, r), turned)[:2]
+        return minus_log, slope.ravel()
+
+    start = np.eye(r) / np.sqrt(r)              # preferences and noise move a typical rating equally
+    with threadpool_limits(1):                  # many small matrices: a second thread costs more than it gives
+        found = minimize(climb, start.ravel(), jac=True, method="L-BFGS-B", options={
+            "maxiter": iterations, "maxfun": 20 * iterations, "maxcor": 20, "ftol": 0, "gtol": STALLED * users / 100})
+    factor = found.x.reshape(r, r)
+    _, slope, mean, noise_var = profile(factor, turned)
+    left = seen @ factor
+    Sigma = noise_var * (left @ left.T)
+    Sigma = Sigma + np.trace(Sigma) / r * (unseen @ unseen.T)
+    return Fit(seen @ mean, (Sigma + Sigma.T) / 2, float(noise_var), int(found.nit),
+               movement(left, factor.T @ slope, users))
 
 
 def eligible(dataset, min_ratings, keep_deficient):
@@ -169,10 +312,10 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
         "empirical_bayes": maximum likelihood of the random-coefficient model, and thetas are posterior means.
     min_ratings : int
         Users with fewer ratings are dropped and counted.
-    ridge : float or None
-        Added to the diagonal of each user's sum of x x'; None takes dataset.ridge.  Without a ridge, users
-        whose items span fewer than k dimensions are dropped and counted; with one, or by empirical Bayes,
-        they are kept and counted.
+    ridge : float, array (k,) or None
+        Added to the diagonal of each user's sum of x x', so in the features' unit squared; None takes
+        dataset.ridge.  Without a ridge, users whose items span fewer than k dimensions are dropped and counted;
+        with one, or by empirical Bayes, they are kept and counted.
     noise : str
         "features": Var eps = I(x) noise_sd^2; "constant": Var eps = noise_sd^2.
 
@@ -193,19 +336,26 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
     """
     if method not in ("least_squares", "empirical_bayes"):
         raise ValueError(f"method is {method!r}: it must be 'least_squares' or 'empirical_bayes'")
-    ridge = dataset.ridge if ridge is None else ridge
-    if not 0 <= ridge < np.inf:
-        raise ValueError(f"ridge is {ridge}: it must be finite and nonnegative")
-    kept, counts = eligible(dataset, min_ratings, ridge > 0 or method == "empirical_bayes")
+    ridge = np.asarray(dataset.ridge if ridge is None else ridge, dtype=float)
+    if not (np.isfinite(ridge).all() and (ridge >= 0).all() and ridge.shape in ((), (dataset.items.shape[1],))):
+        raise ValueError(f"ridge is {ridge}: it must be finite and nonnegative, one number or one a feature")
+    size = sizes(dataset)
+    scaled = rescaled(dataset, size)
+    kept, counts = eligible(scaled, min_ratings, ridge.all() or method == "empirical_bayes")
     train, held_out = split(kept, holdout, seed)
     if len(train) < 2:
         raise ValueError(f"{len(train)} users are left to make a prior from, two are needed: min_ratings is {min_ratings}, {counts}")
     counts = counts | {"train": len(train), "held_out": len(held_out)}
-    scaled = user_sums(dataset, train, noise)
+    about = common(user_sums(scaled, train))
+    centred = less(scaled, about)
+    sums, stalled = user_sums(centred, train, noise), ()
     if method == "empirical_bayes":
-        mu, Sigma, noise_var, counts["em_steps"] = empirical_bayes(scaled)
-        thetas = [posteriors(user_sums(dataset, part, noise), mu, Sigma, noise_var)[0] for part in (train, held_out)]
+        mu, Sigma, noise_var, counts["fit_steps"], moved = empirical_bayes(sums)
+        thetas = [posteriors(user_sums(centred, part, noise), mu, Sigma, noise_var)[0] for part in (train, held_out)]
+        stalled = tuple(name for name, move in zip(dataset.features, moved) if not move <= STALLED)
     else:
-        thetas = [coefficients(user_sums(dataset, part), ridge) for part in (train, held_out)]
-        mu, Sigma, noise_var = thetas[0].mean(axis=0), np.cov(thetas[0].T), residual_variance(scaled)
-    return Prior(mu, Sigma, noise_var**.5, noise, *thetas, train, held_out, counts)
+        thetas = [coefficients(user_sums(centred, part), ridge / size**2, about) for part in (train, held_out)]
+        mu, Sigma, noise_var = thetas[0].mean(axis=0), np.cov(thetas[0].T), residual_variance(sums)
+    return Prior((about + mu) / size, Sigma / np.outer(size, size), noise_var**.5, noise,
+                 *((about + part) / size for part in thetas), train, held_out, counts, stalled,
+                 groups(directions(sums.gram)[1], dataset.features))

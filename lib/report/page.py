@@ -123,7 +123,7 @@ def guide(dataset, prior, costs):
 
 def method(prior):
     """How the prior was fitted, in words."""
-    return "empirical Bayes" if "em_steps" in prior.counts else "least squares"
+    return "empirical Bayes" if "fit_steps" in prior.counts else "least squares"
 
 
 def pictures(found):
