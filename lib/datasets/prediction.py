@@ -97,6 +97,8 @@ def residuals(dataset, users):
 
     For the spread by number of features, departures from the normal, and drift over time.
     """
+    dataset = priors.rescaled(dataset, priors.sizes(dataset))
+    dataset = priors.less(dataset, priors.common(priors.user_sums(dataset, users)))
     thetas = priors.coefficients(priors.user_sums(dataset, users))
     parts = []
     for theta, (item, value, _) in zip(thetas, records.histories(dataset, users)):

@@ -128,8 +128,10 @@ def posteriors(sums, mu, Sigma, noise_var):
 
     With L L' = Sigma: covariance L (1 + L' gram L / noise_var)^-1 L', so Sigma may be singular.
     """
-    values, vectors = np.linalg.eigh(Sigma)
-    L = vectors * np.sqrt(np.clip(values, 0, None))
+    sd = np.sqrt(np.diag(Sigma))                # eigenvalues of the correlations: features may differ in unit
+    size = np.where(sd > 0, sd, 1.0)
+    values, vectors = np.linalg.eigh(Sigma / np.outer(size, size))
+    L = size[:, None] * vectors * np.sqrt(np.clip(values, 0, None))
     inner = np.linalg.inv(np.eye(len(mu)) + L.T @ sums.gram @ L / noise_var)
     covs = L @ inner @ L.T
     gap = sums.moment - sums.gram @ mu
@@ -151,9 +153,10 @@ def theta_draws(dataset, prior, users, seed=0):
     (104, 6)
     """
     means, covs = posteriors(user_sums(dataset, users, prior.noise), prior.mu, prior.Sigma, prior.noise_sd**2)
-    values, vectors = np.linalg.eigh(covs)
+    size = sizes(dataset)
+    values, vectors = np.linalg.eigh(covs * np.outer(size, size))
     normal = np.random.default_rng(seed).standard_normal(means.shape)
-    return means + np.einsum("uij,uj->ui", vectors, np.sqrt(np.clip(values, 0, None)) * normal)
+    return means + np.einsum("uij,uj->ui", vectors, np.sqrt(np.clip(values, 0, None)) * normal) / size
 
 
 class Fit(NamedTuple):

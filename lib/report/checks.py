@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import kurtosis, skew
 
 from lib import datasets
+from lib.datasets import priors
 
 USERS, CONDITION, SKEW, KURTOSIS, DRIFT, STOPPED = 10, 1e4, 1.0, 2.0, 0.1, 0.2
 
@@ -36,23 +37,45 @@ def dropped_users(prior):
                        f"the other {kept}, who rate a lot and may differ from a new user.")
 
 
-def ill_conditioned(prior):
-    """A prior covariance that is singular, or nearly so."""
-    values = np.linalg.eigvalsh(prior.Sigma)
+def not_converged(prior):
+    """A fit that stopped before its end."""
+    if prior.unconverged:
+        return Caution("the prior has not converged", f"After {prior.counts['fit_steps']} steps the prior still moved in the "
+                       f"preferences for {listed(prior.unconverged)}, and so may every number that follows. "
+                       "Drop or merge these features, or use the least-squares prior.")
+
+
+def not_told_apart(prior):
+    """Features that the ratings say nothing about, or only together."""
+    if prior.undetermined:
+        found = "; ".join(listed(names) if len(names) > 1 else f"{names[0]} (in no rated item)" for names in prior.undetermined)
+        return Caution("features are not told apart", f"The ratings cannot tell what each of these contributes: {found}. "
+                       "Such preferences are set equal on average, as independent parts of a usual spread (empirical Bayes) or "
+                       "as known (least squares): merge or drop the features.")
+
+
+def listed(names):
+    """Names in words: 'a, b and c'."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def ill_conditioned(prior, size=1.0):
+    """A prior covariance that is singular, or nearly so, with features divided by their largest values `size`."""
+    values = np.linalg.eigvalsh(prior.Sigma * np.multiply.outer(size, size))
     if values[0] * CONDITION < values[-1]:
-        ratio = f"{values[-1] / values[0]:.2g}" if values[0] > 0 else "infinite"
+        ratio = f"{values[-1] / values[0]:.2g}" if values[0] > 1e-15 * values[-1] else "infinite"
         return Caution("ill-conditioned prior", f"The prior covariance has the condition number {ratio}: some mixtures of "
                        "preferences are taken as known. Merge features that always come together.")
 
 
 def wide_preferences(dataset, prior, features):
-    """Preferences that spread beyond the range of all ratings: features too rare to be learnt."""
+    """Preferences that spread beyond the range of all ratings, at the largest value of their feature: too rare to be learnt."""
     low, high = dataset.notes["rating_range"]
     sd = np.sqrt(np.diag(prior.Sigma))
-    wide = np.flatnonzero(sd > high - low)
+    wide = np.flatnonzero(sd * priors.sizes(dataset) > high - low)
     if len(wide):
         found = ", ".join(f"{features[j]} ({sd[j]:.2g})" for j in wide)
-        return Caution("exploding preferences", f"Ratings span {low:g} to {high:g}, but the prior spread is larger for {found}. "
+        return Caution("exploding preferences", f"Ratings span {low:.10g} to {high:.10g}, but the prior spread is larger for {found}. "
                        "Such a feature is too rare: drop it, merge it, or use the empirical-Bayes prior.")
 
 
@@ -167,7 +190,8 @@ def data_cautions(dataset, prior, noise_sd):
     'too few users'
     """
     residual, item, place = datasets.residuals(dataset, prior.train)
-    found = [few_users(prior), dropped_users(prior), ill_conditioned(prior),
+    found = [few_users(prior), dropped_users(prior), not_converged(prior), not_told_apart(prior),
+             ill_conditioned(prior, priors.sizes(dataset)),
              wide_preferences(dataset, prior, dataset.features), odd_residuals(residual),
              constant_noise(dataset, residual, item), drift(dataset, prior.train, residual, place, noise_sd)]
     return [caution for caution in found if caution]
