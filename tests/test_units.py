@@ -67,6 +67,17 @@ def test_predictions_draws_and_cautions_change_by_their_units_alone(feature, rat
     assert said[0] == said[1]
 
 
+@pytest.mark.parametrize("feature, rating", UNITS[-4:], ids=str)
+def test_a_singular_maximum_changes_by_its_units_alone(feature, rating):
+    """Twelve users with alike preferences: maximum likelihood takes a mixture of preferences as known."""
+    data = stream(users=12, seed=5)
+    one = prior(data, method="empirical_bayes", holdout=0)
+    other = prior(in_units(data, feature, rating), method="empirical_bayes", holdout=0)
+    by = rating / np.broadcast_to(feature, 3)
+    assert np.linalg.eigvalsh(one.Sigma)[0] < 1e-9 and not one.unconverged
+    np.testing.assert_allclose(other.Sigma / np.outer(by, by), one.Sigma, rtol=1e-6, atol=1e-8)
+
+
 def test_order_and_names_do_not_matter():
     base, order, people = prior(DATA, holdout=0, method="empirical_bayes"), [2, 0, 1], np.arange(60)[::-1]
     rows = np.random.default_rng(0).permutation(len(DATA.items))
@@ -145,6 +156,15 @@ def test_a_feature_that_no_rating_shows_keeps_a_usual_spread():
     assert 25 * found.Sigma[3, 3] == pytest.approx(np.mean(np.diag(plain.Sigma) * size**2), rel=.2)
     assert 5 * found.mu[3] == pytest.approx(3.5, abs=.2)
     assert "chess (in no rated item)" in checks.not_told_apart(found).text
+
+
+def test_least_squares_says_which_columns_stand_in_its_way():
+    data = with_column(DATA, DATA.items[:, 1], "sport again")
+    with pytest.raises(ValueError, match="0 users are left .*; no rating tells sport from sport again$"):
+        prior(data)
+    with pytest.raises(ValueError, match="0 users are left .*; no rated item has chess$"):
+        prior(with_column(DATA, 0 * DATA.items[:, 1], "chess"))
+    assert prior(data, ridge=1.0).undetermined == (("sport", "sport again"),)
 
 
 def test_sums_of_columns_are_named():

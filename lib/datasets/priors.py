@@ -262,7 +262,8 @@ def empirical_bayes(sums, iterations=2000):
         raise ValueError("empirical Bayes needs noise: every rating is an exact linear function of its item")
     seen, unseen = directions(sums.gram)
     seen, users, r = seen * np.sqrt(sums.count.sum()), len(sums.count), seen.shape[1]
-    turned = sums._replace(gram=seen.T @ sums.gram @ seen, moment=sums.moment @ seen)
+    spread = np.sqrt(sums.square.sum() / sums.count.sum())
+    turned = sums._replace(gram=seen.T @ sums.gram @ seen, moment=sums.moment @ seen / spread, square=sums.square / spread**2)
 
     def climb(flat):
         minus_log, slope = profile(flat.reshape(r, r), turned)[:2]
@@ -276,8 +277,8 @@ def empirical_bayes(sums, iterations=2000):
     _, slope, mean, noise_var = profile(factor, turned)
     left = seen @ factor
     Sigma = noise_var * (left @ left.T)
-    Sigma = Sigma + np.trace(Sigma) / r * (unseen @ unseen.T)
-    return Fit(seen @ mean, (Sigma + Sigma.T) / 2, float(noise_var), int(found.nit),
+    Sigma = (Sigma + np.trace(Sigma) / r * (unseen @ unseen.T)) * spread**2
+    return Fit(seen @ mean * spread, (Sigma + Sigma.T) / 2, float(noise_var * spread**2), int(found.nit),
                movement(left, factor.T @ slope, users))
 
 
@@ -347,7 +348,10 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
     kept, counts = eligible(scaled, min_ratings, ridge.all() or method == "empirical_bayes")
     train, held_out = split(kept, holdout, seed)
     if len(train) < 2:
-        raise ValueError(f"{len(train)} users are left to make a prior from, two are needed: min_ratings is {min_ratings}, {counts}")
+        tied = groups(directions(user_sums(scaled, np.arange(counts["users"])).gram)[1], dataset.features)
+        raise ValueError(f"{len(train)} users are left to make a prior from, two are needed: min_ratings is {min_ratings}, {counts}"
+                         + "".join(f"; no rating tells {' from '.join(names)}" for names in tied if len(names) > 1)
+                         + "".join(f"; no rated item has {names[0]}" for names in tied if len(names) == 1))
     counts = counts | {"train": len(train), "held_out": len(held_out)}
     about = common(user_sums(scaled, train))
     centred = less(scaled, about)
