@@ -120,6 +120,20 @@ def test_the_fit_is_the_maximum_that_expectation_maximisation_finds():
     assert fit.noise_sd**2 == pytest.approx(noise_var, rel=1e-5)
 
 
+def test_twenty_features_converge_within_a_hundred_steps():
+    """Of eighty users with fifteen ratings each: expectation-maximisation crawls towards a singular maximum for thousands."""
+    rng = np.random.default_rng(2)
+    items = np.eye(20)[np.arange(60) % 20] + np.eye(20)[rng.integers(20, size=60)]
+    item = rng.integers(60, size=80 * 15)
+    value = (items[item] * np.repeat(rng.normal(3, .5, (80, 20)), 15, axis=0)).sum(axis=1) + rng.normal(size=len(item))
+    data = datasets.Dataset("made up", tuple(map(str, range(20))), items, np.full(60, 1 / 60), np.arange(80).astype(str),
+                           datasets.Ratings(np.arange(81) * 15, item, value, None), None, 0.0, (), {})
+    found = prior(data, holdout=0, method="empirical_bayes")
+    assert found.unconverged == () and found.counts["fit_steps"] < 100
+    moved = prior(data._replace(items=data.items * rng.uniform(.1, 10, 20)), holdout=0, method="empirical_bayes")
+    assert moved.counts["fit_steps"] < 100 and np.linalg.eigvalsh(found.Sigma)[0] < 1e-6
+
+
 # What a fit says of itself
 
 def test_a_fit_that_stopped_early_names_the_features(monkeypatch):
