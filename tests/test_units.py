@@ -103,6 +103,7 @@ def test_ratings_far_from_zero_lose_no_digits(method):
     np.testing.assert_allclose(datasets.residuals(far, one.train)[0], datasets.residuals(DATA, one.train)[0], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_fit_is_the_maximum_that_expectation_maximisation_finds():
     """Laird and Ware's iteration in plain loops, from another start."""
     fit = prior(DATA, holdout=0, method="empirical_bayes")
@@ -194,6 +195,7 @@ def problem(feature=1.0, rating=1.0):
                         Sigma * (rating / feature)**2, .6 * rating, 3.4 * rating, .9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature, rating", [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-6), (1.0, 1e6), (.37, 730.)])
 def test_policies_decide_the_same(feature, rating):
     rules = [policies.exploit(), policies.thompson(), policies.ucb(.5), policies.dtd_ucb(.5), policies.dtd_dp(.5)]
