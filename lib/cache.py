@@ -1,5 +1,4 @@
 """Arrays kept on disk between runs: safe format, atomic writes, damaged or foreign files ignored."""
-from collections import OrderedDict
 from contextlib import contextmanager
 import hashlib
 import os
@@ -67,20 +66,3 @@ def load(folder, key):
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         return None
     return arrays if str(arrays.pop("key", "")) == key else None
-
-
-class Tables(OrderedDict):
-    """Grids by key, the one asked for longest ago first; `held` bytes of values."""
-
-    held = 0
-
-    def keep(self, key, grid, most):
-        """Add a grid, and forget the oldest while more than `most` bytes are held."""
-        self.held += 0 if key in self else grid.D.nbytes
-        self[key] = grid
-        while self.held > most and len(self) > 1:
-            self.held -= self.popitem(last=False)[1].D.nbytes
-
-    def clear(self):
-        super().clear()
-        self.held = 0
