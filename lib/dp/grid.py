@@ -251,7 +251,7 @@ def ladder(program, fineness):
     while levels[-1] < last:
         b = levels[-1]
         later = discounted(program, b, sharp) / 4
-        unit = min(fineness.unit * b * learnable(program, min(b, sharp)), max(q[-1], fineness.unit * (b - b0)))
+        unit = min(fineness.unit * b * learnable(program, min(b, sharp)), max(q[-1], 2 * fineness.unit * (b - b0)))
         levels.append(b + min(unit * math.exp(min(later, 3.0)), max(q[-1], unit)))
     return np.array(levels)
 

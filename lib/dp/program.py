@@ -251,11 +251,11 @@ def rounding_error(grid):
     """At most the rounding error of a certified value, relative to K (|m| + s), s = b^(-1/2).
 
     A step of the sweep is a sum of nonnegative terms, as many as a level has nodes, of weights that the series leaves
-    wrong by 5e-14 in all; every other operation is one of fewer than a thousand.  A tangent's slopes divide by d^2.  Steps
+    wrong by 5e-14 in all; every other operation is one of fewer than 1,500.  A tangent's slopes divide by d^2.  Steps
     count with the discount of getting there (chapter "The dynamic program", section "What rounding may do").
     """
     unit = 2.0**-53
-    each = unit * (2 * float(grid.first[1].max()) + 4 * grid.program.x.size + 1000) + 5e-14
+    each = unit * (2 * float(grid.first[1].max()) + 4 * grid.program.x.size + 1500) + 5e-14
     if isinstance(grid, LowerGrid) and grid.tangent.size and grid.levels.size > 2:
         gap = (np.diff(grid.levels) / grid.levels[:-1])[1:].max()
         each += 4 * unit * gap * (1 / (grid.levels * grid.spacing**2)).max()
