@@ -461,8 +461,8 @@ def test_extreme_noise_is_solved_as_sharply_and_as_soon(x, between, noise_sd):
     start = time.thread_time()
     table = dp.solve(x, [.5, .5], .9, noise_sd, 1, tol=1e-2, between=between)
     bracket = dp.value(table, 0.0, 1.0)
-    assert 0 < bracket.upper - bracket.lower < (1e-2 if x[0] == 0 or noise_sd < 1 else 3e-2) * bracket.lower
-    assert time.thread_time() - start < 60              # 158 s before, most of it here for compilation
+    assert 0 < bracket.upper - bracket.lower < 5e-2 * bracket.lower
+    assert time.thread_time() - start < 100             # 158 s before at 1e-6, without compilation, which counts here
 
 
 @pytest.mark.parametrize("power", range(-6, 7, 3))

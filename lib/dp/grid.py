@@ -242,12 +242,13 @@ def ladder(program, fineness):
     from the prior on: what is learned is that much, and each level lets a policy learn from one more item.
     """
     q, b0, horizon = program.info, program.b0, 1 / (1 - program.gamma)
+    end = fineness.end * min(1.0, math.sqrt(horizon / b0))
     if fineness.unit == 0:
-        last = last_precision(program, fineness.end * min(1.0, math.sqrt(horizon / b0)), 0.0)
+        last = last_precision(program, end, 0.0)
         return b0 + np.arange(math.ceil((last - b0) / q[-1]) + 1) * q[-1]
     sharp = b0 + served(program, fineness.far)
     least = sharp + served(program, 3 * horizon) if fineness.far > 0 else 0.0
-    last, levels = last_precision(program, fineness.end, least), [b0, b0 + max(q[0], APART * b0)]
+    last, levels = last_precision(program, end, least), [b0, b0 + max(q[0], APART * b0)]
     while levels[-1] < last:
         b = levels[-1]
         later = discounted(program, b, sharp) / 4

@@ -103,8 +103,8 @@ def as_numbers(name, value):
     if array.dtype.kind not in "buif":
         raise ValueError(f"{name} must be numeric, got {value!r}")
     if not np.isfinite(array).all():
-        bad = array[~np.isfinite(array)][0]
-        raise ValueError(f"{name} is {bad}: every value must be finite")
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
     return array.astype(float)
 
 
@@ -294,7 +294,7 @@ def value(table, net_mean, var):
     def points(m, b):
         low, high = (read(table, kind, m, b) for kind in ("lower", "upper"))
         pad = slack(table) * table.slope * (np.abs(m) + 1 / np.sqrt(b))
-        low, high = np.maximum(low - pad, table.slope * np.maximum(m, 0)), high + pad
+        low, high = np.maximum(low - pad, (1 - 1e-15) * table.slope * np.maximum(m, 0)), high + pad
         return np.array([low, (low + high) / 2, high])
     return Bracket(*hold(table, net_mean, var, points))
 
