@@ -3,7 +3,6 @@
 A file is written beside its place as a part, `.NAME.....unfinished`, which then takes the place.  A part that a killed writer
 left is removed at the next write: a writer holds a lock on its part, and a lock ends with its process.
 """
-from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from functools import cache
 import glob
@@ -183,20 +182,3 @@ def arrays_of(content, key):
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     return arrays if str(arrays.pop("key", "")) == key else None
-
-
-class Tables(OrderedDict):
-    """Grids by key, the one asked for longest ago first; `held` bytes of values."""
-
-    held = 0
-
-    def keep(self, key, grid, most):
-        """Add a grid, and forget the oldest while more than `most` bytes are held."""
-        self.held += 0 if key in self else grid.D.nbytes
-        self[key] = grid
-        while self.held > most and len(self) > 1:
-            self.held -= self.popitem(last=False)[1].D.nbytes
-
-    def clear(self):
-        super().clear()
-        self.held = 0

@@ -1,8 +1,8 @@
 """The single-feature dynamic program, solved with a certificate (paper, sections III-A and III-B).
 
-program: solve and read a table; grid: levels, lattices and atoms of a sweep; quadrature: laws of one step;
-bellman: the fixed point at one state; certified: sweeps of the two bounds; best: that of the best value; lookup: reading
-between the nodes.  Imports problem, normal, estimate and cache alone.
+program: solve and read a table.  Three sweeps, each with its grid: upper, lower (certified: what they share; lookup: both
+between their nodes) and best.  grid: programs, levels, lattices; quadrature: laws of one step; bellman: the fixed point
+at one state.  Imports problem, normal, estimate and cache alone.
 """
 from lib.dp.bellman import first_forward
 from lib.dp.program import (Table, boundary, exploration_benefits, indifference_cost, q_values, smoothed_value, solve,

@@ -1,37 +1,77 @@
-"""The backward sweep of the best value: numba kernels of the single-feature dynamic program.
+"""The best value: a backward sweep whose steps have the right variance, and reading it anywhere (kernels).
 
-Scale noise_sd = 1, largest information per item 1.  State: net mean m and precision b.
-w(m, b) is the value before the magnitude is seen; every level stores D = w - K m^+ on a lattice
-m = i d (i an integer, d halving as b grows, so that lattices are nested), K = E[x]/(1 - gamma).
-
-The best value is no bound (lib.dp.certified has those): a step of the mean has the law of lib.dp.quadrature.guess_law, and a
-precision that falls between two levels is interpolated.
+It is no bound (lib.dp.upper and lib.dp.lower are): a step of the mean has the law of `quadrature.guess_law`, and a
+precision that falls between two levels is interpolated.  Decisions are read off it.  Table units, see lib.dp.grid.
 """
 import math
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
 from lib.dp.bellman import solve_point
-from lib.dp.grid import learnable_sd, rounding, thinned
-from lib.dp.quadrature import WIDTH, guess_law
+from lib.dp.grid import Nodes, Program, learnable_sd, rounding, thinned
+from lib.dp.quadrature import WIDTH, Step, chords, guess_law
+from lib.normal import excess, gain
 
 COARSE = 0.125          # a lattice this much finer than the one it is seen from is thinned out
 
 
+class BestGrid(NamedTuple):
+    """The levels of the best value and its values; below the first node of a level w = 0, above the last D = 0."""
+
+    levels: np.ndarray    # (J,) precisions, ascending
+    spacing: np.ndarray   # (J,) lattice spacing in the mean, nonincreasing, halved now and then
+    first: np.ndarray     # (2, J) first lattice index and number of points of each level
+    ptr: np.ndarray       # (J,) where each level starts in D
+    D: np.ndarray         # w - K m^+, level after level
+    program: Program      # what is swept
+    read: float           # spacing of the lattice that a look-up reads, steps of the mean
+
+
+class Atoms(NamedTuple):
+    """Where items of the same precision lead to: share E w(., level key) + (1 - share) E w(., level key - 1)."""
+
+    key: np.ndarray       # (n,)
+    share: np.ndarray     # (n,)
+
+
 @nb.njit(cache=True)
-def expect(out, first, weights, calls, K, D, D_first, ratio, d):
+def atoms_at(program, b, levels):
+    """The atoms at precision b: information interpolated between levels."""
+    n, last = program.x.size, levels.size - 1
+    key, share = np.empty(n, np.int64), np.ones(n)
+    for i in range(n):
+        down, up = rounding(b + program.info[i], levels)
+        key[i] = min(up, last)
+        if down < up <= last:
+            share[i] = (b + program.info[i] - levels[down]) / (levels[up] - levels[down])
+    return Atoms(key, share)
+
+
+@nb.njit(cache=True)
+def thinned_nodes(grid, u, coarse):
+    """Every stride-th node of level u, the spacing at most `coarse`."""
+    stride = thinned(grid.spacing[u], coarse)
+    skip, start = -grid.first[0, u] % stride, grid.ptr[u]
+    return Nodes((grid.first[0, u] + skip) // stride, stride * grid.spacing[u],
+                 grid.D[start + skip:start + grid.first[1, u]:stride])
+
+
+@nb.njit(cache=True)
+def expect(out, first, law, values, ratio, K):
     """out[i] = E w'(m_{first + i} + X): D' on its finer lattice by convolution, the rest by call prices."""
-    n, R, n_D = out.size, weights.size // 2, D.size
+    weights, calls = law
+    n, R, d = out.size, weights.size // 2, values.d
     for i in range(n):
         a = (first + i) * ratio
         g = calls[abs(a)] if abs(a) < calls.size else 0.0
         out[i] = K * (g + (a * d if a > 0 else 0.0))
     for residue in range(ratio):
-        strided = D[residue::ratio].copy()             # D' index residue + ratio * q
+        strided = values.D[residue::ratio].copy()      # D' index residue + ratio * q
         for l in range(-R, R + 1):
-            # target index (first + i) * ratio + l - D_first = residue + ratio * q
-            a = first * ratio + l - D_first - residue
+            # target index (first + i) * ratio + l - values.first = residue + ratio * q
+            a = first * ratio + l - values.first - residue
             if a % ratio:
                 continue
             shift = a // ratio
@@ -42,39 +82,30 @@ def expect(out, first, weights, calls, K, D, D_first, ratio, d):
 
 
 @nb.njit(cache=True)
-def expectations(j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D):
+def expectations(grid, j, lo, hi, wanted):
     """(wanted.size, hi - lo + 1): E w(m + X, level) for the lattice points lo..hi of level j and each wanted level."""
-    out = np.empty((wanted.size, hi - lo + 1))
-    last = levels.size - 1
+    out, levels, spacing = np.empty((wanted.size, hi - lo + 1)), grid.levels, grid.spacing
+    b, last, reach = levels[j], levels.size - 1, grid.program.info.max()
     for g in range(wanted.size):
         u = min(wanted[g], last)
-        b_next = levels[j] + reach if wanted[g] > last else levels[u]
-        t = math.sqrt(1 / levels[j] - 1 / b_next)
-        stride = thinned(spacing[u], COARSE * spacing[j] * min(1.0, t * math.sqrt(levels[j])))
-        d = stride * spacing[u]                        # a long step: every stride-th node is enough
-        weights, calls = guess_law(t, d)
-        ratio = int(round(spacing[j] / d))
-        skip = -first[0, u] % stride
-        expect(out[g], lo, weights, calls, K, D[ptr[u] + skip:ptr[u] + first[1, u]:stride],
-               (first[0, u] + skip) // stride, ratio, d)
+        info = reach if wanted[g] > last else levels[u] - b
+        t = math.sqrt(info / (b * (b + info)))         # a long step: every stride-th node is enough
+        values = thinned_nodes(grid, u, COARSE * spacing[j] * min(1.0, t * math.sqrt(b)))
+        expect(out[g], lo, guess_law(t, values.d), values, int(round(spacing[j] / values.d)), grid.program.slope)
     return out
 
 
 @nb.njit(cache=True)
-def level_values(j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D):
-    """w on the lattice points lo..hi of level j, from the levels above it.
-
-    atoms = (x, p, key, share): the forward value is x m + gamma (share E w(., key) + (1 - share) E w(., key - 1)),
-    where level j itself means that nothing is learned.
-    """
-    x, p, key, share = atoms
+def level_values(grid, j, lo, hi, atoms):
+    """w on the lattice points lo..hi of level j, from the levels above it; level j itself: nothing is learned."""
+    x, p, gamma, key, share = grid.program.x, grid.program.probs, grid.program.gamma, atoms.key, atoms.share
     wanted = np.unique(np.concatenate((key[key > j], key[(share < 1) & (key > j + 1)] - 1)))
-    phi = expectations(j, lo, hi, wanted, reach, K, levels, spacing, first, ptr, D)
+    phi = expectations(grid, j, lo, hi, wanted)
     upper, lower = np.searchsorted(wanted, key), np.searchsorted(wanted, key - 1)
     A, B, w = np.empty(x.size), np.empty(x.size), np.zeros(hi - lo + 1)
     guess = 0.0
     for i in range(hi - lo, -1, -1):
-        m = (lo + i) * spacing[j]
+        m = (lo + i) * grid.spacing[j]
         for a in range(x.size):
             A[a], B[a] = x[a] * m, 0.0
             if key[a] == j:
@@ -85,55 +116,117 @@ def level_values(j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first
                     B[a] = gamma * (1 - share[a])
                 elif share[a] < 1:
                     A[a] += gamma * (1 - share[a]) * phi[lower[a], i]
-        guess = w[i] = solve_point(guess, gamma, idle, p, A, B)
+        guess = w[i] = solve_point(guess, gamma, grid.program.idle, p, A, B)
         if guess <= 0.0 and m < 0:
             break
     return w
 
 
 @nb.njit(cache=True)
-def level_atoms(b, x, q, p, levels):
-    """The atoms at precision b, (x, p, key, share): information interpolated between levels."""
-    n, last = x.size, levels.size - 1
-    key, share = np.empty(n, np.int64), np.ones(n)
-    for i in range(n):
-        down, up = rounding(b + q[i], levels)
-        key[i] = min(up, last)
-        if down < up <= last:
-            share[i] = (b + q[i] - levels[down]) / (levels[up] - levels[down])
-    return x, p, key, share
+def sweep_level(grid, j, z_low):
+    """(lo, w): the lowest node of level j that is worth forwarding at, looked for from z_low sd on, and w from there."""
+    per_sd = learnable_sd(grid.levels[j], grid.program.gamma) / grid.spacing[j]
+    hi, lo = int(WIDTH * per_sd), int(max(z_low * 1.1 - 0.05, -WIDTH) * per_sd) - 4
+    atoms = atoms_at(grid.program, grid.levels[j], grid.levels)
+    w = level_values(grid, j, lo, hi, atoms)
+    while w[0] > 0 and lo > -WIDTH * per_sd:
+        lo = 2 * lo
+        w = level_values(grid, j, lo, hi, atoms)
+    while lo < -1 and w[w.size - hi + lo] <= 0:
+        lo += 1
+    return lo, w[w.size - (hi - lo + 1):]
+
+
+@nb.njit(cache=True)
+def with_room(grid, size):
+    """The grid with room for at least `size` values."""
+    D = np.zeros(max(size, 2 * grid.D.size, 1 << 14))
+    D[:grid.D.size] = grid.D
+    return BestGrid(grid.levels, grid.spacing, grid.first, grid.ptr, D, grid.program, grid.read)
 
 
 @nb.njit(cache=True, nogil=True)
-def sweep(x, q, p, gamma, levels, spacing, start):
-    """One backward sweep over `levels` (ascending), from D = `start` on the last one's lattice -n..n.
-
-    Returns (first, ptr, D): level j holds the lattice indices first[0, j] .. first[0, j] + first[1, j] - 1, and
-    D[ptr[j]:ptr[j] + first[1, j]] are its values.  Below the first index w = 0; above the last D is negligible.
-    """
-    J, idle = levels.size - 1, 1 - p.sum()
-    K, reach = np.sum(x * p) / (1 - gamma), q.max()
-    first, ptr = np.zeros((2, J + 1), np.int64), np.zeros(J + 1, np.int64)
-    D = np.zeros(max(4 * start.size, 1 << 14))
-    D[:start.size] = start
-    first[0, J], first[1, J] = -(start.size // 2), start.size
-    used, z_low = start.size, -WIDTH
+def sweep(grid):
+    """Fill a BestGrid that holds the last level alone, on the nodes -n..n; the levels below are appended to D."""
+    J, used, z_low = grid.levels.size - 1, grid.D.size, -WIDTH
     for j in range(J - 1, -1, -1):
-        per_sd = learnable_sd(levels[j], gamma) / spacing[j]
-        hi, lo = int(WIDTH * per_sd), int(max(z_low * 1.1 - 0.05, -WIDTH) * per_sd) - 4
-        atoms = level_atoms(levels[j], x, q, p, levels)
-        w = level_values(j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
-        while w[0] > 0 and lo > -WIDTH * per_sd:
-            lo = 2 * lo
-            w = level_values(j, lo, hi, atoms, idle, gamma, reach, K, levels, spacing, first, ptr, D)
-        while lo < -1 and w[w.size - hi + lo] <= 0:
-            lo += 1
-        n = hi - lo + 1
-        if used + n > D.size:
-            D = np.concatenate((D, np.zeros(D.size + n)))
-        D[used:used + n] = w[w.size - n:]
-        for i in range(max(0, -lo), n):
-            D[used + i] = max(D[used + i] - K * (lo + i) * spacing[j], 0.0)
-        first[0, j], first[1, j], ptr[j] = lo, n, used
-        used, z_low = used + n, lo / per_sd
-    return first, ptr, D[:used].copy()
+        lo, w = sweep_level(grid, j, z_low)
+        if used + w.size > grid.D.size:
+            grid = with_room(grid, used + w.size)
+        for i in range(w.size):
+            commit = grid.program.slope * max(lo + i, 0) * grid.spacing[j]
+            grid.D[used + i] = max(w[i] - commit, 0.0) if lo + i >= 0 else w[i]
+        grid.first[0, j], grid.first[1, j], grid.ptr[j] = lo, w.size, used
+        used += w.size
+        z_low = lo * grid.spacing[j] / learnable_sd(grid.levels[j], grid.program.gamma)
+    return BestGrid(grid.levels, grid.spacing, grid.first, grid.ptr, grid.D[:used].copy(), grid.program, grid.read)
+
+
+@nb.njit(cache=True)
+def step_value(grid, u, m, t):
+    """E w(m + X, level u), X of variance t^2 on the lattice of level u."""
+    values = thinned_nodes(grid, u, grid.read * t)
+    if t >= values.d:
+        t = math.sqrt(t * t - values.d * values.d / 6)
+    return grid.program.slope * excess(m, t) + chords(values, m, Step(t, WIDTH))
+
+
+@nb.njit(cache=True)
+def step_to(grid, u, m, b, reach):
+    """E w(m + X, level u) from precision b; nan where level u is not above b, `reach` away where it is off the grid."""
+    last = grid.levels.size - 1
+    if u > last:
+        return step_value(grid, last, m, math.sqrt(reach / (b * (b + reach))))
+    if u < 0 or grid.levels[u] <= b * (1 + 1e-14):
+        return np.nan
+    return step_value(grid, u, m, math.sqrt((grid.levels[u] - b) / (b * grid.levels[u])))
+
+
+@nb.njit(cache=True)
+def point(grid, m, b):
+    """The best value at (m, b) by one Bellman step, as in `level_values`."""
+    program, atoms, reach = grid.program, atoms_at(grid.program, b, grid.levels), grid.program.info.max()
+    A, B = program.x * m, np.zeros(program.x.size)
+    now, upper, lower = -2, 0.0, 0.0
+    for i in range(A.size):
+        if atoms.key[i] != now:
+            now = atoms.key[i]
+            upper, lower = step_to(grid, now, m, b, reach), step_to(grid, now - 1, m, b, reach)
+        for phi, part in ((upper, atoms.share[i]), (lower, 1 - atoms.share[i])):
+            if part > 0 and np.isnan(phi):
+                B[i] += program.gamma * part
+            elif part > 0:
+                A[i] += program.gamma * part * phi
+    return solve_point(max(m, 0.0) * program.slope, program.gamma, program.idle, program.probs, A, B)
+
+
+@nb.njit(cache=True, nogil=True)
+def values(grid, m, b):
+    """(n,) the best value at the points (m, b); b may be infinite."""
+    K, out = grid.program.slope, np.empty(m.size)
+    for n in range(m.size):
+        s = 1 / math.sqrt(b[n])
+        commit = K * max(m[n], 0.0)
+        out[n] = commit
+        if abs(m[n]) < WIDTH * s:
+            out[n] = min(max(point(grid, m[n], b[n]), commit), commit + K * gain(m[n], s))
+    return out
+
+
+@nb.njit(cache=True, nogil=True)
+def forward_values(grid, m, b, info):
+    """(n,) best guess of E w(m + t Z, b + info), t^2 = 1/b - 1/(b + info)."""
+    levels, out = grid.levels, np.empty(m.size)
+    for n in range(m.size):
+        out[n] = grid.program.slope * max(m[n], 0.0)
+        if abs(m[n]) < 4 * WIDTH / math.sqrt(b[n]):
+            down, up = rounding(b[n] + info, levels)
+            up = min(up, levels.size - 1) if down < up else up
+            if down == up or levels[down] <= b[n]:
+                out[n] = step_to(grid, up, m[n], b[n], info)
+                if np.isnan(out[n]):
+                    out[n] = step_value(grid, up, m[n], math.sqrt(info / (b[n] * (b[n] + info))))
+            else:
+                share = (b[n] + info - levels[down]) / (levels[up] - levels[down])
+                out[n] = share * step_to(grid, up, m[n], b[n], info) + (1 - share) * step_to(grid, down, m[n], b[n], info)
+    return out

@@ -1,12 +1,35 @@
-"""Precision levels and mean lattices of a sweep, the fewer atoms that it uses, and the Grid that it fills (table units).
+"""Programs in table units, the fewer atoms that a sweep uses, and its precision levels and lattices of the mean.
 
-None of these choices touches the validity of a bracket, only its width and its cost.
+Table units: noise_sd = 1, largest information per item 1.  State: net mean m and precision b.  Every sweep stores
+D = w - K m^+, K = E[x] / (1 - gamma), on a lattice l d of the mean for each of its levels of precision; d falls by
+halves from level to level, so that lattices are nested (chapter "The dynamic program", section "A sweep that errs to a
+known side").  None of the choices made here touches the validity of a bracket, only its width and its cost.
 """
 import math
 from typing import NamedTuple
 
 import numba as nb
 import numpy as np
+
+CELLS = 64              # more magnitudes than this are merged, level by level
+APART = 1e-12           # the first two levels are at least this far apart, of their precision
+
+
+class Program(NamedTuple):
+    """A single-feature problem in table units; atoms of magnitude 0 are left out."""
+
+    x: np.ndarray         # (n,) magnitudes
+    info: np.ndarray      # (n,) what each adds to the precision, ascending
+    probs: np.ndarray     # (n,) their probabilities
+    gamma: float          # discount factor, positive
+    idle: float           # probability of an item of magnitude 0
+    slope: float          # K = E[x] / (1 - gamma)
+    b0: float             # least precision, that of var_max
+
+
+def make_program(x, info, probs, gamma, b0):
+    """The Program of atoms with ascending information."""
+    return Program(x, info, probs, float(gamma), 1 - probs.sum(), np.sum(x * probs) / (1 - gamma), float(b0))
 
 
 class Fineness(NamedTuple):
@@ -23,67 +46,76 @@ class Fineness(NamedTuple):
     far: float            # largest informations above the first level that are `served` as sharply; 0: that level alone
 
 
+class Nodes(NamedTuple):
+    """Values at the nodes first d, (first + 1) d, ... of a lattice of the mean, 0 outside."""
+
+    first: int
+    d: float
+    D: np.ndarray
+
+
 def groups(q, p, most):
     """(n,) group of each of the ascending informations q: at most `most` groups with like shares of E[q]."""
     share = np.cumsum(p * q) - 0.5 * p * q
     return np.minimum((share / np.sum(p * q) * most).astype(int), most - 1)
 
 
-def rounded(kind, x, q, p, most):
-    """Fewer atoms, no better (LOWER) or no worse (UPPER): chapter "The dynamic program", section "Many magnitudes".
+def grouped(program, most, edge, start):
+    """(n,) informations: each group has its largest (edge = np.maximum) or its smallest (np.minimum)."""
+    q = program.info
+    if q.size <= most or np.unique(q).size <= most:
+        return q
+    group, ends = groups(q, program.probs, most), np.full(most, start)
+    edge.at(ends, group, q)
+    return ends[group]
 
-    At most `most` informations: a group gets its largest (UPPER) or smallest.  Then atoms of one information whose
-    magnitudes are close become their mean (LOWER) or are moved to the ends of their cell (UPPER).
-    """
-    if q.size > most and np.unique(q).size > most:
-        group = groups(q, p, most)
-        edge = np.full(most, -np.inf if kind == UPPER else np.inf)
-        (np.maximum if kind == UPPER else np.minimum).at(edge, group, q)
-        q = edge[group]
-    if x.size <= min(most, CELLS):
-        return x, q, p
+
+def cells(x, q, p):
+    """(informations, probabilities, mean magnitudes, cell of each atom) of atoms alike in information, close in magnitude."""
     cell = np.minimum((x / x.max() * CELLS).astype(int), CELLS - 1)
     ends, where = np.unique(np.column_stack((q, cell)), axis=0, return_inverse=True)
-    where, q = where.ravel(), ends[:, 0].copy()        # contiguous, or the kernels would be compiled again
+    where = where.ravel()
     P = np.bincount(where, p)
-    mean = np.bincount(where, p * x) / P
-    if kind == LOWER:
-        return mean, q, P
-    low, high = np.full(P.size, np.inf), np.full(P.size, -np.inf)
-    np.minimum.at(low, where, x)
-    np.maximum.at(high, where, x)
-    share = np.divide(mean - low, high - low, out=np.zeros(P.size), where=high > low)
-    pairs = np.column_stack((low, high)).ravel(), np.repeat(q, 2), np.column_stack((P * (1 - share), P * share)).ravel()
-    return tuple(part[pairs[2] > 0] for part in pairs)
+    return ends[:, 0].copy(), P, np.bincount(where, p * x) / P, where      # contiguous, or the kernels are compiled again
 
 
-def thin(x, q, p, most):
-    """At most `most` atoms with the same E[x] and E[q]: neighbours are merged (no bound)."""
+def no_better(program, most):
+    """Fewer atoms that are worth no more: chapter "The dynamic program", section "Many magnitudes".
+
+    At most `most` informations, each group with its smallest; close magnitudes of one information become their mean.
+    """
+    x, q, p = program.x, grouped(program, most, np.minimum, np.inf), program.probs
+    if x.size > min(most, CELLS):
+        q, p, x, _ = cells(x, q, p)
+    return make_program(x, q, p, program.gamma, program.b0)
+
+
+def no_worse(program, most):
+    """Fewer atoms that are worth no less: each group has its largest information, and close magnitudes of one
+    information are moved to the two ends of their cell.
+    """
+    x, q, p = program.x, grouped(program, most, np.maximum, -np.inf), program.probs
+    if x.size > min(most, CELLS):
+        q, P, mean, where = cells(x, q, p)
+        low, high = np.full(P.size, np.inf), np.full(P.size, -np.inf)
+        np.minimum.at(low, where, x)
+        np.maximum.at(high, where, x)
+        share = np.divide(mean - low, high - low, out=np.zeros(P.size), where=high > low)
+        x, q, p = np.column_stack((low, high)).ravel(), np.repeat(q, 2), np.column_stack((P * (1 - share), P * share)).ravel()
+        x, q, p = x[p > 0], q[p > 0], p[p > 0]
+    return make_program(x, q, p, program.gamma, program.b0)
+
+
+def thin(program, most):
+    """At most `most` atoms with the same E[x] and E[info]: neighbours are merged (no bound)."""
+    x, q, p = program.x, program.info, program.probs
     if x.size <= most:
-        return x, q, p
+        return program
     group = groups(q, p, most)
     P = np.bincount(group, p)
     keep = P > 0
-    return np.bincount(group, p * x)[keep] / P[keep], np.bincount(group, p * q)[keep] / P[keep], P[keep]
-
-
-UPPER, LOWER, GUESS = 0, 1, 2
-
-
-class Grid(NamedTuple):
-    """The levels of one sweep and its values."""
-
-    levels: np.ndarray    # (J,) precisions, ascending
-    spacing: np.ndarray   # (J,) lattice spacing in the mean, nonincreasing, halved now and then
-    first: np.ndarray     # (2, J) first lattice index and number of points of each level
-    ptr: np.ndarray       # (J,) where each level starts in D
-    D: np.ndarray         # w - K max(m, 0), level after level
-    x: np.ndarray         # (n,) magnitudes of the sweep, and
-    info: np.ndarray      # (n,) what each adds to the precision, ascending, and
-    probs: np.ndarray     # (n,) their probabilities
-    read: np.ndarray      # spacing of the lattice that a look-up reads, in steps of the mean; where tails are cut, in sd
-    extra: np.ndarray     # upper: K (E theta^- + m^+) and its fall in b; lower: slope of w in b, if it is kept; one for each of D
-    bend: np.ndarray      # (3, J) lower: curvature, kink above and kink below, lib.dp.certified
+    x, q = np.bincount(group, p * x)[keep] / P[keep], np.bincount(group, p * q)[keep] / P[keep]
+    return make_program(x, q, P[keep], program.gamma, program.b0)
 
 
 @nb.njit(cache=True)
@@ -104,8 +136,18 @@ def thinned(d, coarse):
     return stride
 
 
+def arrays(grid):
+    """A grid's own arrays by name, without those of its program."""
+    return {name: part for name, part in grid._asdict().items() if isinstance(part, np.ndarray)}
+
+
+def nbytes(grid):
+    """Bytes of all arrays of a grid."""
+    return sum(part.nbytes for part in (*grid, *grid.program) if isinstance(part, np.ndarray))
+
+
 @nb.njit(cache=True)
-def nodes(grid, level, values, stride):
+def level_nodes(grid, level, values, stride):
     """`values` at every stride-th node of a level, m = 0 in the middle."""
     n = -grid.first[0, level]
     start = grid.ptr[level] + n % stride
@@ -119,9 +161,6 @@ def learnable_sd(b, gamma):
     return math.sqrt(n / (b * (b + n)))
 
 
-CELLS = 64              # more magnitudes than this are merged, level by level
-
-
 @nb.njit(cache=True)
 def arrival(gamma, mass):
     """Expected discount from one item to the next that is not of size 0, their probability being `mass`."""
@@ -129,14 +168,14 @@ def arrival(gamma, mass):
 
 
 @nb.njit(cache=True)
-def last_precision(b0, q, p, gamma, end, least):
+def last_precision(program, end, least):
     """From where at most about `end` of the value is left to learn, and at least `least`; q ascending.
 
     E gamma^N, N the items until b is reached when all are forwarded, falls like exp(-rate (b - b0)), where a step
     with that rate for interest is fair: gamma (E e^(rate q) + idle) = 1, by Newton's method from above.
     """
-    idle = 1 - p.sum()
-    need = 1 / gamma - idle
+    q, p, b0, gamma = program.info, program.probs, program.b0, program.gamma
+    need = 1 / gamma - program.idle
     rate, moved = min(math.log(need / p.sum()) * p.sum() / np.sum(p * q), math.log(need / p[-1]) / q[-1]), 1.0
     while moved > 1e-3 * rate:
         grown = p * np.exp(rate * q)
@@ -151,105 +190,112 @@ def last_precision(b0, q, p, gamma, end, least):
     return last
 
 
-def precisions(b0, q, p, gamma, fineness):
+def precisions(program, fineness):
     """Ascending precision levels of the best value, from b0 to where nothing is left to learn.
 
     Information alike for all items: the exact lattice b0 + j q; unit = 0 asks for it alone.  Otherwise the levels
     are `unit` mean informations apart at b0 and wider where the future is discounted.
     """
     if not fineness.unit:
-        return ladder(b0, q, p, gamma, fineness)
+        return ladder(program, fineness)
+    q, p, b0, gamma = program.info, program.probs, program.b0, program.gamma
     rate, square, most = np.sum(p * q), np.sum(p * q * q), q.max()
-    last = last_precision(b0, q, p, gamma, fineness.end, b0 + fineness.far + 3 / (1 - gamma))
+    last = last_precision(program, fineness.end, b0 + fineness.far + 3 / (1 - gamma))
     chain = b0 + np.arange(math.ceil((last - b0) / most) + 1) * most if q.min() == most else b0 + np.unique(q)[:CELLS]
     levels = [b0]
     while levels[-1] < max(last, chain[-1]):
         b = levels[-1]
         later = min(-0.5 * math.log(gamma) * (b - b0) * rate / square, 50.0)
         graded = fineness.unit * rate / p.sum() * math.sqrt(b / b0) * math.exp(later)
-        levels.append(b + max(min(graded, most / 2, 0.1 * b), 3e-4 * b))
+        levels.append(b + max(min(graded, most / 2, 0.1 * b), min(3e-4 * b, max(most / 2, 3e-4 * (b - b0)))))
     levels = np.union1d(chain, levels)
     return levels[np.append(True, np.diff(levels) > 1e-12 * levels[1:])]
 
 
 @nb.njit(cache=True)
-def learnable(b, q, p, gamma):
+def learnable(program, b):
     """Share of the standard deviation of theta that the horizon lets anyone learn from precision b on, in (0, 1]."""
-    ahead = np.sum(p * q) / p.sum() * max(1.0, p.sum() / -math.log(gamma))
+    mass = program.probs.sum()
+    ahead = np.sum(program.probs * program.info) / mass * max(1.0, mass / -math.log(program.gamma))
     return math.sqrt(ahead / (b + ahead))
 
 
 @nb.njit(cache=True)
-def discounted(b, sharp, q, p, gamma):
+def discounted(program, b, sharp):
     """-log of the discount of what is reached at precision b, counted from precision `sharp` on."""
-    return -math.log(gamma) * p.sum() / np.sum(p * q) * max(b - sharp, 0.0)
+    each = np.sum(program.probs * program.info) / program.probs.sum()
+    return -math.log(program.gamma) / each * max(b - sharp, 0.0)
 
 
 @nb.njit(cache=True)
-def served(q, p, far):
+def served(program, far):
     """`far` largest informations, or three times as many average ones where the largest are rare."""
-    return far * min(1.0, 3 * np.sum(p * q) / p.sum())
+    return far * min(1.0, 3 * np.sum(program.probs * program.info) / program.probs.sum())
 
 
 @nb.njit(cache=True)
-def ladder(b0, q, p, gamma, fineness):
+def ladder(program, fineness):
     """Ascending precision levels of a bound: b0, then from b0 + the least information that counts on.
 
     unit = 0: the lattice b0 + j q of items of one information.  Otherwise the spacing grows with the precision and,
-    beyond what is `served` sharply, where the future is discounted.
+    beyond what is `served` sharply, where the future is discounted.  Of a prior that is sharp already it is counted
+    from the prior on: what is learned is that much, and each level lets a policy learn from one more item.
     """
+    q, b0, horizon = program.info, program.b0, 1 / (1 - program.gamma)
+    end = fineness.end * min(1.0, math.sqrt(horizon / b0))
     if fineness.unit == 0:
-        last = last_precision(b0, q, p, gamma, fineness.end * min(1.0, math.sqrt(1 / (1 - gamma) / b0)), 0.0)
+        last = last_precision(program, end, 0.0)
         return b0 + np.arange(math.ceil((last - b0) / q[-1]) + 1) * q[-1]
-    sharp = b0 + served(q, p, fineness.far)
-    least = sharp + served(q, p, 3 / (1 - gamma)) if fineness.far > 0 else 0.0
-    last, levels = last_precision(b0, q, p, gamma, fineness.end, least), [b0, b0 + max(q[0], 1e-9 * b0)]
+    sharp = b0 + served(program, fineness.far)
+    least = sharp + served(program, 3 * horizon) if fineness.far > 0 else 0.0
+    last, levels = last_precision(program, end, least), [b0, b0 + max(q[0], APART * b0)]
     while levels[-1] < last:
         b = levels[-1]
-        later = discounted(b, sharp, q, p, gamma) / 4
-        unit = fineness.unit * b * learnable(min(b, sharp), q, p, gamma)
+        later = discounted(program, b, sharp) / 4
+        unit = min(fineness.unit * b * learnable(program, min(b, sharp)), max(q[-1], 2 * fineness.unit * (b - b0)))
         levels.append(b + min(unit * math.exp(min(later, 3.0)), max(q[-1], unit)))
     return np.array(levels)
 
 
 @nb.njit(cache=True)
-def spread(levels, q, p, gamma, eta):
+def spread(program, levels, eta):
     """(share, a): spacings of share a^(-items/4) standard deviations are worth a relative error of about eta^2 at the
     first level.  An error at a level is made with the discounted probability of getting there, so they may widen.
     """
-    a, mean = max(arrival(gamma, p.sum()), 1e-3), np.sum(p * q) / p.sum()
+    mass = program.probs.sum()
+    a, mean = max(arrival(program.gamma, mass), 1e-3), np.sum(program.probs * program.info) / mass
     value, error = 0.0, 0.0                             # of a lattice of spacing sd weight^-1/4
     for j in range(1, levels.size):
         each = (levels[j] - levels[j - 1]) / mean
         weight = max(a ** ((levels[j] - levels[0]) / mean), 1e-60)
-        moved = math.sqrt(1 / levels[0] - 1 / levels[j])
+        moved = math.sqrt((levels[j] - levels[0]) / (levels[0] * levels[j]))
         value += each * weight * moved
         error += each * math.sqrt(weight) / levels[j] / moved
     return min(eta * math.sqrt((1 - a) * value / (error / 8)), 1.0), a
 
 
 @nb.njit(cache=True)
-def lattices(levels, q, p, gamma, fineness, bound):
+def lattices(program, levels, fineness, bound):
     """Lattice spacing of each level: the widest that start with the first target and halve now and then.
 
     The target is at most 1/kappa of a step of the mean, for the information that teaches most, and a share of the
     posterior standard deviation: eta, or as `spread` has it where only the first level has to be sharp; of a `bound`
     between levels it counts what can be learned, and grows beyond what is served, where the future is discounted.
     """
-    b0, eta, out, halvings = levels[0], fineness.eta, np.empty(levels.size), 0.0
-    sharp = b0 + served(q, p, fineness.far)
-    first, a = spread(levels, q, p, gamma, eta) if fineness.far == 0 else (eta, 1.0)
+    q, p, b0, eta = program.info, program.probs, levels[0], fineness.eta
+    out, halvings, sharp = np.empty(levels.size), 0.0, b0 + served(program, fineness.far)
+    first, a = spread(program, levels, eta) if fineness.far == 0 else (eta, 1.0)
     graded, info, mean = bound and fineness.unit > 0, np.sum(p * q * q) / np.sum(p * q), np.sum(p * q) / p.sum()
     for j in range(levels.size):
         b = levels[j]
         share = first * max(a ** ((b - b0) / mean), 1e-60) ** -0.25
         if graded and fineness.far == 0:
-            share = min(max(share, 0.15 * eta * learnable(b0, q, p, gamma)), 0.3)      # where levels are many items apart
+            share = min(max(share, 0.15 * eta * learnable(program, b0)), 0.3)      # where levels are many items apart
         elif graded:
-            share *= learnable(min(b, sharp), q, p, gamma) * math.exp(min(discounted(b, sharp, q, p, gamma) / 4, 2.0))
+            share *= learnable(program, min(b, sharp)) * math.exp(min(discounted(program, b, sharp) / 4, 2.0))
         target = share / math.sqrt(b)
         if not graded or fineness.far == 0:
-            target = min(target, math.sqrt(1 / b - 1 / (b + info)) / fineness.kappa)
+            target = min(target, math.sqrt(info / (b * (b + info))) / fineness.kappa)
         if j == 0:
             out[0] = target
         halvings = max(halvings, math.ceil(math.log2(out[0] / target) - 1e-9))

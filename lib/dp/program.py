@@ -1,8 +1,4 @@
-"""What a sweep of the single-feature problem starts from, the fewer atoms that it uses, and the tables that are kept.
-
-None of these choices touches the validity of a bracket, only its width and its cost.  All in table units (lib.dp).
-
-The single-feature dynamic program, solved with a certificate (paper, sections III-A and III-B).
+"""The single-feature dynamic program, solved with a certificate (paper, sections III-A and III-B).
 
 One feature of unknown worth theta ~ N(mean, var); an item of magnitude x ~ (x, probs) arrives, forwarding it
 pays x (y - cost) with y ~ N(theta, noise_sd^2 / x^2), discarding pays 0 and shows nothing.  `solve` tabulates the
@@ -10,6 +6,8 @@ value before x is seen, without the leading gamma, for every cost, mean and vari
 `value` reads a bracket off the table.  In the scale noise_sd = 1, m = (mean - cost)/noise_sd, b = noise_sd^2/var,
 
     w(m, b) = E_x max{gamma w(m, b), x m + gamma E w(m + t Z, b + x^2)},   t^2 = 1/b - 1/(b + x^2).
+
+Tables are kept in memory, and on disk where BOOK_TABLES names a folder.
 """
 from functools import lru_cache
 import math
@@ -17,63 +15,26 @@ import os
 from threading import Lock
 from typing import NamedTuple
 
+from cachetools import LRUCache, cached
 import numpy as np
 
 from lib import cache
-from lib.cache import Tables
-from lib.dp import lookup, quadrature
-from lib.dp.best import sweep
-from lib.dp.certified import full_observation_edge, sweep as sweep_
-from lib.dp.grid import Fineness, GUESS, Grid, LOWER, UPPER, lattices, learnable_sd, precisions, rounded, thin
-from lib.dp.quadrature import WIDTH
+from lib.dp import best, lookup, lower, quadrature, upper
+from lib.dp.best import BestGrid
+from lib.dp.grid import (Fineness, Nodes, Program, arrays, lattices, learnable_sd, make_program, nbytes, no_better, no_worse,
+                         precisions, thin)
+from lib.dp.lower import LowerGrid
+from lib.dp.quadrature import WIDTH, Step
+from lib.dp.upper import UpperGrid, full_observation_edge
 from lib.problem import Bracket, as_floats, as_probs, as_scalar
 
-REMEMBER = 200e6        # bytes of tables kept in memory
-GUARD = Lock()          # of MEMORY: features are solved in threads
-
-
-MEMORY = Tables()
-
-
-def solve_best(x, q, p, gamma, b0, fineness):
-    """The sweep of the best value in table units, as fine as `fineness` asks."""
-    x, q, p = thin(x, q, p, fineness.atoms)
-    levels = precisions(b0, q, p, gamma, fineness)
-    spacing = lattices(levels, q, p, gamma, fineness, False)
-    n = int(WIDTH * learnable_sd(levels[-1], gamma) / spacing[-1])
-    start = 0.5 * full_observation_edge(n, spacing[-1], levels[-1], np.sum(x * p), p.sum(), gamma)
-    first, ptr, D = sweep(x, q, p, gamma, levels, spacing, start)
-    return Grid(levels, spacing, first, ptr, D, x, q, p, np.array([fineness.read]), np.zeros((0, 0)), np.zeros((3, 0)))
-
-
-def solve_bound(kind, x, q, p, gamma, b0, fineness):
-    """One certified sweep (sweep.UPPER or LOWER) in table units, as fine as `fineness` asks."""
-    return sweep_(kind, *rounded(kind, x, q, p, fineness.atoms), gamma, b0, fineness)
-
-
-def stored_side(kind, x, q, p, gamma, b0, fineness):
-    """`solve_best` or `solve_bound`, remembered in this process and, where BOOK_TABLES names a folder, on disk."""
-    key = cache.digest("sweep 9", np.concatenate(((kind, gamma, b0), fineness, x, q, p)))
-    with GUARD:
-        if key in MEMORY:
-            MEMORY.move_to_end(key)
-            return MEMORY[key]
-    folder = os.environ.get("BOOK_TABLES")
-    kept = cache.load(folder, key) if folder else None
-    try:
-        grid = Grid(**kept)
-    except TypeError:
-        grid = (solve_best(x, q, p, gamma, b0, fineness) if kind == GUESS else
-                solve_bound(kind, x, q, p, gamma, b0, fineness))
-        if folder:
-            cache.save(folder, key, grid._asdict())
-    with GUARD:
-        MEMORY.keep(key, grid, REMEMBER)
-    return grid
-
-
-SLACK = 1e-10           # relative widening of every bracket, for rounding errors (chapter "The dynamic program")
+PATIENT = 0.9995        # the largest discount that is solved
+LEAST, MOST = 1e-14, 2e12   # b0 that is solved, largest informations: levels one item apart differ beyond MOST by rounding
 TINY = 1e-12            # discounts below it are solved as if they were it
+NARROW = 1e-50          # magnitudes below this share of the largest are refused
+SLACK = 1e-10           # least relative widening of every bracket, for rounding errors (`rounding_error`)
+MEMORY = LRUCache(200e6, getsizeof=nbytes)      # grids by key, at most so many bytes
+GUARD = Lock()          # of MEMORY: features are solved in threads
 
 
 class Table(NamedTuple):
@@ -84,35 +45,105 @@ class Table(NamedTuple):
     var_max: float        # reward units squared
     scale: float          # theta is measured in noise_sd / scale
     slope: float          # E[x] / (1 - gamma)
-    upper: Grid     # D = w - slope * max(m, 0) of the upper and
-    lower: Grid     # the lower bound (None where no certificate was asked for)
-    best: tuple           # what the best value is swept with
+    upper: UpperGrid      # None where no certificate was asked for
+    lower: LowerGrid
+    program: Program      # what is solved, table units, and
+    fineness: Fineness    # how finely the best value is swept
 
     @property
     def guess(self):
-        """The sweep of the best value, made when it is first asked for (lib.dp.program keeps it)."""
-        return stored_side(GUESS, *self.best)
+        """The sweep of the best value, made when it is first asked for (and kept)."""
+        return stored("best", self.program, self.fineness)
+
+
+def sweep_best(program, fineness):
+    """The BestGrid of a program, as fine as `fineness` asks."""
+    levels = precisions(program, fineness)
+    spacing, first = lattices(program, levels, fineness, False), np.zeros((2, levels.size), np.int64)
+    n = int(WIDTH * learnable_sd(levels[-1], program.gamma) / spacing[-1])
+    first[:, -1] = -n, 2 * n + 1
+    start = 0.5 * full_observation_edge(program, n, spacing[-1], levels[-1])
+    return best.sweep(BestGrid(levels, spacing, first, np.zeros(levels.size, np.int64), start, program, fineness.read))
+
+
+MERGE = {"best": thin, "upper": no_worse, "lower": no_better}
+SWEEP = {"best": sweep_best, "upper": upper.sweep, "lower": lower.sweep}
+GRID = {"best": BestGrid, "upper": UpperGrid, "lower": LowerGrid}
+
+
+def sweep_key(kind, program, fineness):
+    """The name under which a sweep is kept."""
+    numbers = np.concatenate(((program.gamma, program.b0), fineness, program.x, program.info, program.probs))
+    return cache.digest("sweep 10", kind, numbers)
+
+
+@cached(MEMORY, key=sweep_key, lock=GUARD)
+def stored(kind, program, fineness):
+    """The sweep of one kind, a key of SWEEP: from memory, from the folder BOOK_TABLES, or made and kept in both."""
+    merged, folder = MERGE[kind](program, fineness.atoms), os.environ.get("BOOK_TABLES")
+    key = sweep_key(kind, program, fineness)
+    kept = cache.load(folder, key) if folder else None
+    if kept is not None:
+        cuts = {} if kind == "best" else {"reach": fineness.reach}
+        return GRID[kind](**kept, program=merged, read=fineness.read, **cuts)
+    grid = SWEEP[kind](merged, fineness)
+    if folder:
+        cache.save(folder, key, arrays(grid))
+    return grid
+
+
+def as_numbers(name, value):
+    """`value` as a finite float64 array of any shape; ValueError naming it for text, masked elements, nan or inf."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked elements: {value!r}")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be numeric, got {value!r}") from error
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must be numeric, got {value!r}")
+    if not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
+    return array.astype(float)
+
+
+def as_number(name, value, low=-np.inf, high=np.inf):
+    """`value` as a float strictly between `low` and `high`, or ValueError."""
+    return as_scalar(name, as_numbers(name, value), low, high)
 
 
 def magnitudes(x, probs, info):
-    """Distinct positive magnitudes, their information and probabilities, sorted by information."""
-    x = as_floats("x", x, 1)
+    """(x, info, probs, scale) of the distinct positive magnitudes, by information; the largest information is 1.
+
+    x is divided by scale, the root of the largest information.
+    """
+    x = as_floats("x", as_numbers("x", x), 1)
     if (x < 0).any():
         raise ValueError(f"x[{np.argmin(x)}] is {x.min()}: magnitudes are nonnegative")
-    probs = as_probs(probs, x.size)
-    info = x * x if info is None else as_floats("info", info, 1)
-    if info.shape != x.shape or (info[x > 0] <= 0).any():
-        raise ValueError(f"info must be positive for every positive x, got {info}")
+    probs, root = as_probs(as_numbers("probs", probs), x.size), x
+    if info is not None:
+        info = as_floats("info", as_numbers("info", info), 1)
+        if info.shape != x.shape or (info[x > 0] <= 0).any():
+            raise ValueError(f"info must be positive for every positive x, got {info}")
+        root = np.sqrt(info)
     keep = (x > 0) & (probs > 0)
-    x, info, probs = x[keep], info[keep], probs[keep]
-    order = np.lexsort((x, info))
-    x, info = x[order], info[order]
-    new = np.append(True, (np.diff(x) != 0) | (np.diff(info) != 0))[:x.size]
-    return x[new], info[new], np.bincount(np.cumsum(new) - 1, probs[order], new.sum())
+    if not keep.any():
+        return np.zeros(0), np.zeros(0), np.zeros(0), 1.0
+    scale = float(root[keep].max())
+    x, q, probs = x[keep] / scale, (root[keep] / scale) ** 2, probs[keep]
+    if not (np.isfinite(x).all() and q.min() > NARROW**2):
+        raise ValueError(f"{'x' if info is None else 'info'} spans too much: the smallest information is {q.min()} of the largest")
+    order = np.lexsort((x, q))
+    x, q = x[order], q[order]
+    new = np.append(True, (np.diff(x) != 0) | (np.diff(q) != 0))
+    return x[new], q[new], np.bincount(np.cumsum(new) - 1, probs[order], new.sum()), scale
 
 
 def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=True, info=None):
     """Solve the single-feature problem for every cost, mean and variance in (0, var_max].
+
+    Nine arguments: five state the problem, and four, with defaults, are best given by name.
 
     Parameters
     ----------
@@ -123,7 +154,8 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     noise_sd : float
         Noise standard deviation of an observation at x = 1, positive, in reward units.
     var_max : float
-        Largest prior variance that will be asked for, positive, in reward units squared.
+        Largest prior variance that will be asked for, positive, in reward units squared; noise_sd^2 / var_max may lie
+        between 1e-14 and 2e12 largest informations.
     tol : float
         Aim for the relative width of the bracket at var_max, which holds for every tol.  Work grows like tol^-0.6 where all
         informations are alike and `between` is False, else like tol^-1.2; 2,000 informations take seconds at 1e-3.
@@ -150,30 +182,29 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     >>> print("%.2f" % value(table, 0., 1.).value)
     1.59
     """
-    x, q, p = magnitudes(x, probs, info)
-    gamma = as_scalar("gamma", gamma, -1e-300, 0.9995)
-    noise_sd, var_max = as_scalar("noise_sd", noise_sd, 0), as_scalar("var_max", var_max, 0)
-    tol = as_scalar("tol", tol, 0, 1)
+    x, q, p, scale = magnitudes(x, probs, info)
+    gamma, tol = as_number("gamma", gamma), as_number("tol", tol, 0, 1)
+    if not 0 <= gamma <= PATIENT:
+        raise ValueError(f"gamma is {gamma}: discounts from 0 to {PATIENT} can be solved")
+    noise_sd, var_max = as_number("noise_sd", noise_sd, 0), as_number("var_max", var_max, 0)
     if not x.size:
-        return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, ())
-    scale = math.sqrt(q.max())
-    b0 = (noise_sd / scale) ** 2 / var_max
-    if not 1e-14 < b0 < 1e14:
-        raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only 1e-14 to 1e14 can be solved")
-    x, q = x / scale, q / scale**2
-    table = Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), None, None,
-                  (x, q, p, max(gamma, TINY), b0, fineness(GUESS, q, gamma, tol, between)))
+        return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, None, None)
+    b0 = precision(noise_sd, scale, var_max)
+    if not LEAST < b0 < MOST:
+        raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only {LEAST} to {MOST} can be solved")
+    program = make_program(x, q, p, max(gamma, TINY), b0)
+    table = Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), None, None, program,
+                  fineness("best", q, gamma, tol, between))
     if not certify:
-        stored_side(GUESS, *table.best)
+        stored("best", program, table.fineness)
         return table
-    upper, lower = (stored_side(kind, *table.best[:-1], fineness(kind, q, gamma, tol, between))
-                    for kind in (UPPER, LOWER))
-    return table._replace(upper=upper, lower=lower)
+    bounds = {kind: stored(kind, program, fineness(kind, q, gamma, tol, between)) for kind in ("upper", "lower")}
+    return table._replace(**bounds)
 
 
 def fineness(kind, q, gamma, tol, between):
-    """`grids.Fineness`: bounds a relative width of about tol apart at var_max, the best value well within."""
-    best, root, patience = kind == GUESS, math.sqrt(tol), min(max(10 * (1 - gamma), 0.02), 5) ** 0.1
+    """`grid.Fineness`: bounds a relative width of about tol apart at var_max, the best value well within."""
+    best, root, patience = kind == "best", math.sqrt(tol), min(max(10 * (1 - gamma), 0.02), 5) ** 0.1
     read, far = min(1.4 * root, 0.01 if best else 0.1), min(150.0, 5 / tol)
     reach = WIDTH if best else quadrature.reach(tol * (1 - gamma) * min(5e-3, 0.05 * (1 - gamma)))
     if q.min() == q.max() and not between:
@@ -181,23 +212,26 @@ def fineness(kind, q, gamma, tol, between):
     if best:
         eta = min(2.5 * root, max(0.05, 0.5 * root))
         return Fineness(max(0.1, min(tol, 0.4)), 1e-5, eta, 4.0, reach, 32, read, far)
-    unit, eta, kappa = (0.45, 1.33, 0.5) if kind == UPPER else (0.48, 1.28, 2.0)
+    unit, eta, kappa = (0.45, 1.33, 0.5) if kind == "upper" else (0.48, 1.28, 2.0)
     return Fineness(min(unit * root * patience**2, 0.2), 2 * tol, min(eta * root * patience, 0.3), kappa, reach,
                     max(32, int(2 / tol)), read, far if between else 0.0)
 
 
-def table_units(table, net_mean, var):
-    """net_mean and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""
-    net_mean, var = np.broadcast_arrays(np.asarray(net_mean, float), np.asarray(var, float))
-    if not (np.isfinite(net_mean).all() and np.isfinite(var).all()):
-        raise ValueError("net_mean and var must be finite")
+def precision(noise_sd, scale, var):
+    """Table units of a variance: in largest informations; infinite where it is 0."""
+    with np.errstate(divide="ignore"):
+        return (noise_sd / scale / np.sqrt(var)) ** 2
+
+
+def table_units(table, mean, var, name="net_mean"):
+    """The mean, called `name`, and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""
+    mean, var = as_numbers(name, mean), as_numbers("var", var)
     if (var < 0).any():
         raise ValueError(f"var is {var.min()}: a variance is nonnegative")
     if (var > table.var_max * (1 + 1e-12)).any():
         raise ValueError(f"var is {var.max()}, above the table's var_max {table.var_max}")
-    with np.errstate(divide="ignore"):
-        b = table.noise_sd**2 / (np.minimum(var, table.var_max) * table.scale**2)
-    return net_mean * (table.scale / table.noise_sd), b
+    mean, var = np.broadcast_arrays(mean, np.minimum(var, table.var_max))
+    return mean * (table.scale / table.noise_sd), precision(table.noise_sd, table.scale, var)
 
 
 def hold(table, net_mean, var, points):
@@ -211,6 +245,26 @@ def require_bounds(table):
     """ValueError for a table without bounds."""
     if table.slope and table.upper is None:
         raise ValueError("this table was solved with certify=False: it has no bracket")
+
+
+def rounding_error(grid):
+    """At most the rounding error of a certified value, relative to K (|m| + s), s = b^(-1/2).
+
+    A step of the sweep is a sum of nonnegative terms, as many as a level has nodes, of weights that the series leaves
+    wrong by 5e-14 in all; every other operation is one of fewer than 1,500.  A tangent's slopes divide by d^2.  Steps
+    count with the discount of getting there (chapter "The dynamic program", section "What rounding may do").
+    """
+    unit = 2.0**-53
+    each = unit * (2 * float(grid.first[1].max()) + 4 * grid.program.x.size + 1500) + 5e-14
+    if isinstance(grid, LowerGrid) and grid.tangent.size and grid.levels.size > 2:
+        gap = (np.diff(grid.levels) / grid.levels[:-1])[1:].max()
+        each += 4 * unit * gap * (1 / (grid.levels * grid.spacing**2)).max()
+    return 2 * each / (1 - grid.program.gamma)
+
+
+def slack(table):
+    """What every end of a bracket is widened by, relative to K (|m| + s)."""
+    return max(SLACK, *(rounding_error(grid) for grid in (table.upper, table.lower))) if table.slope else 0.0
 
 
 def value(table, net_mean, var):
@@ -233,16 +287,36 @@ def value(table, net_mean, var):
     Raises
     ------
     ValueError
-        For a variance below 0 or above var_max, NaN, or a table without certificate.
+        For a variance below 0 or above var_max, what is no finite number, or a table without certificate.
     """
     require_bounds(table)
 
     def points(m, b):
-        low, high = (read(table, kind, m, b) for kind in (LOWER, UPPER))
-        pad = SLACK * table.slope * (np.abs(m) + 1 / np.sqrt(b))
-        low, high = np.maximum(low - pad, table.slope * np.maximum(m, 0)), high + pad
+        low, high = (read(table, kind, m, b) for kind in ("lower", "upper"))
+        pad = slack(table) * table.slope * (np.abs(m) + 1 / np.sqrt(b))
+        low, high = np.maximum(low - pad, (1 - 1e-15) * table.slope * np.maximum(m, 0)), high + pad
         return np.array([low, (low + high) / 2, high])
     return Bracket(*hold(table, net_mean, var, points))
+
+
+def near(table, kind, m, b, move):
+    """(Nodes, edge): w - K m^+ of one side at precision b where the mean m may move to; its lattice ends at -edge, edge.
+
+    The nodes of the first level where they do, else nodes of their own: a fifth of the move apart at most, and as far as
+    those that a look-up reads.
+    """
+    grid = getattr(table, kind)
+    first, d = int(grid.first[0, 0]), grid.spacing[0] * math.sqrt(grid.levels[0] / b)
+    edge = -first * d
+    if grid.levels[0] == b and d <= 0.2 * move.t:
+        return Nodes(first, d, grid.D[:grid.first[1, 0]]), edge
+    while d > min(0.2 * move.t, grid.read / math.sqrt(b)):
+        d /= 2
+    wide = move.reach * move.t + 2 * d
+    first = math.ceil(max(-edge, m - wide) / d)
+    nodes = np.arange(first, math.floor(min(edge, m + wide) / d) + 1) * d
+    D = np.maximum(read(table, kind, nodes, np.full(nodes.size, b)) - table.slope * np.maximum(nodes, 0), 0)
+    return Nodes(first, d, D), edge
 
 
 def smoothed_value(table, net_mean, sd, var):
@@ -257,44 +331,41 @@ def smoothed_value(table, net_mean, sd, var):
     Returns
     -------
     Bracket
+
+    Raises
+    ------
+    ValueError
+        For an sd or a variance that is not positive, what is no finite number, or a table without certificate.
     """
+    net_mean, sd, var = as_number("net_mean", net_mean), as_number("sd", sd, 0), as_number("var", var, 0)
     require_bounds(table)
     if not table.slope:
         return Bracket(0.0, 0.0, 0.0)
-    m, b = table_units(table, net_mean, var)
-    m, b, t = float(m), float(b), float(sd) * table.scale / table.noise_sd
-    s, ends = 1 / math.sqrt(b), []
-    for kind, grid in ((LOWER, table.lower), (UPPER, table.upper)):
-        reach, first, d = grid.read[1], int(grid.first[0, 0]), grid.spacing[0] * math.sqrt(grid.levels[0] / b)
-        edge = -first * d
-        if grid.levels[0] == b and d <= 0.2 * t:
-            D = grid.D[:grid.first[1, 0]]
-        else:                                          # a lattice of its own, where the mean may fall
-            while d > 0.2 * t:
-                d /= 2
-            first = math.ceil(max(-edge, m - reach * t - 2 * d) / d)
-            nodes = np.arange(first, math.floor(min(edge, m + reach * t + 2 * d) / d) + 1) * d
-            D = np.maximum(read(table, kind, nodes, np.full(nodes.size, b)) - table.slope * np.maximum(nodes, 0), 0)
-        ends.append(lookup.smoothed(kind, D, first, d, edge, table.slope, max(table.gamma, TINY), m, t, b, reach))
-    pad = SLACK * table.slope * (abs(m) + s + t)
-    low, high = ends[0] - pad, ends[1] + pad
+    m, b = (float(number) for number in table_units(table, net_mean, var))
+    t = sd * table.scale / table.noise_sd
+    move = Step(t, table.lower.reach)
+    low = lower.mean_value(table.lower, near(table, "lower", m, b, move)[0], m, move)
+    move = Step(t, table.upper.reach)
+    high = upper.mean_value(table.upper, *near(table, "upper", m, b, move), m, move, b)
+    pad = slack(table) * table.slope * (abs(m) + 1 / math.sqrt(b) + t)
+    low, high = low - pad, high + pad
     return Bracket(*(table.noise_sd * w for w in (low, (low + high) / 2, high)))
+
+
+READ = {"best": lambda table, m, b: best.values(table.guess, m, b),
+        "upper": lambda table, m, b: lookup.upper_values(table.upper, m, b),
+        "lower": lambda table, m, b: lookup.lower_values(table.lower, m, b)}
 
 
 def read(table, kind, m, b):
     """The lower, best or upper value at (m, b), all in table units."""
-    if not table.slope:
-        return np.zeros(m.shape)
-    gamma = max(table.gamma, TINY)
-    if kind == GUESS:
-        return lookup.values(table.guess, gamma, m, b)
-    return lookup.bounds(kind, table.upper if kind == UPPER else table.lower, gamma, m, b)
+    return READ[kind](table, m, b) if table.slope else np.zeros(m.shape)
 
 
 def forwards(table, m, b, x):
     """(discard, forward) in table units for an item of magnitude x (table units)."""
-    learned = lookup.expected(table.guess, table.slope, m, b, x * x)
-    return table.gamma * read(table, GUESS, m, b), x * m + table.gamma * learned
+    learned = best.forward_values(table.guess, m, b, x * x)
+    return table.gamma * read(table, "best", m, b), x * m + table.gamma * learned
 
 
 def q_values(table, net_mean, var, x=1.0):
@@ -304,10 +375,10 @@ def q_values(table, net_mean, var, x=1.0):
     thousand times less than a rare one or than the prior (compare `value`).  x need not be in the table's support, and
     teaches x^2.
     """
-    x = as_scalar("x", x, 0)
+    x = as_number("x", x, 0)
     if not table.slope:
-        zero = np.zeros(np.broadcast(net_mean, var).shape)
-        return zero, x * np.asarray(net_mean, float) + zero
+        m, b = table_units(table, net_mean, var)
+        return np.zeros(m.shape), x * m * table.noise_sd
     both = hold(table, net_mean, var, lambda m, b: np.array(forwards(table, m, b, x / table.scale)))
     return both[0], both[1]
 
@@ -336,27 +407,47 @@ def boundary(table, alpha, prec, x=1.0):
     alpha : float
         Factor of the exploration benefit, positive.
     prec : array-like
-        Precisions noise_sd^2 / var.
+        Precisions noise_sd^2 / var of variances up to var_max.
     x : float
-        Magnitude of the item at hand.
+        Magnitude of the item at hand, positive.
 
     Returns
     -------
     ndarray
         Thresholds of the standardised net mean (mean - cost) / sqrt(var), at most 0, shaped like prec.
+
+    Raises
+    ------
+    ValueError
+        For a precision below that of var_max, an alpha or x that is not positive, or what is no finite number.
     """
-    prec = np.asarray(prec, float)
+    alpha, x, prec = as_number("alpha", alpha, 0), as_number("x", x, 0), as_numbers("prec", prec)
+    least = (table.noise_sd / np.sqrt(table.var_max)) ** 2
+    if not (prec >= least * (1 - 1e-12)).all():
+        raise ValueError(f"prec is {prec.min()}: the table's smallest is noise_sd^2 / var_max = {least}")
     if not table.slope:
         return np.zeros(prec.shape)
-    return thresholds(table, prec.ravel() / table.scale**2, alpha, x / table.scale).reshape(prec.shape)
+    b = np.maximum(prec.ravel() / table.scale / table.scale, table.program.b0)
+    return thresholds(table, b, alpha, x / table.scale).reshape(prec.shape)
 
 
 def indifference_cost(table, mean, var):
     """The cost at which forwarding x = 1 breaks even with discarding it, reward units.
 
     For x = 1 always it is the Gittins index of a normal reward process (chapter "The dynamic program").
+
+    Parameters
+    ----------
+    table : Table
+    mean, var : array-like
+        Of theta, reward units; 0 <= var <= var_max.
+
+    Raises
+    ------
+    ValueError
+        For a variance below 0 or above var_max, or what is no finite number.
     """
-    m, b = table_units(table, mean, var)
+    m, b = table_units(table, mean, var, "mean")
     if not table.slope:
         return m * table.noise_sd / table.scale
     z = np.zeros(b.shape)

@@ -1,4 +1,4 @@
-"""Laws of one step of the posterior mean on a lattice (kernels), for the certified sweep.
+"""Laws of one step of the posterior mean on a lattice, and expectations under them (kernels).
 
 The mean moves by N(0, t^2).  With values known at the nodes l d of a lattice only, and w convex:
   hat_law    N(0, t^2) split linearly to its two neighbours: it dominates N(0, t^2), so it errs upward (chords);
@@ -8,13 +8,16 @@ A symmetric law of mean 0 is given by its call prices G(a) = E (X - a)^+ at the 
 differences of G, and X <= Y in convex order where G_X <= G_Y (chapter "The dynamic program").
 """
 import math
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
-from lib.normal import PHI0, psi
+from lib.normal import PHI0, excess, psi
 
 WIDTH = 8.25            # Gaussian tails are cut at this many standard deviations (mass 2e-16)
+AGAIN = 32              # call prices are computed anew after this many nodes
+WIDE = 64               # a law with this many times the nodes of the values is not tabulated
 FINE = 0.25             # below this d/t the series for the hat weights is exact to 1e-13
 
 
@@ -47,16 +50,18 @@ def hat(z, h):
 def hat_law(t, d, reach=WIDTH):
     """(weights, calls) of N(0, t^2) split linearly to its two lattice neighbours: it dominates N(0, t^2).
 
-    Nodes beyond `reach` standard deviations are left out.
+    Nodes beyond `reach` standard deviations are left out.  At the nodes the calls are the normal law's; from one node
+    in AGAIN on they are summed up from the weights, which is faster and adds AGAIN roundings.
     """
     h = d / t
     R = int(reach / h) + 1
     p, G = np.empty(2 * R + 1), np.empty(R + 2)
     for l in range(R + 1):
         p[R + l] = p[R - l] = hat(l * h, h)
-    G[R], G[R + 1] = t * psi(-R * h), t * psi(-(R + 1) * h)
-    for l in range(R, 0, -1):
-        G[l - 1] = 2 * G[l] - G[l + 1] + d * p[R + l]
+    for top in range(R, -1, -AGAIN):
+        G[top], G[top + 1] = t * psi(-top * h), t * psi(-(top + 1) * h)
+        for l in range(top, max(top - AGAIN, 0), -1):
+            G[l - 1] = 2 * G[l] - G[l + 1] + d * p[R + l]
     return p, G
 
 
@@ -94,3 +99,98 @@ def guess_law(t, d):
         return hat_law(math.sqrt(t * t - d * d / 6), d)
     side = 0.5 * t * t / (d * d)
     return np.array([side, 1 - 2 * side, side]), np.array([side * d, 0.0, 0.0])
+
+
+class Step(NamedTuple):
+    """A move of the posterior mean by N(0, t^2), tails cut at `reach` standard deviations."""
+
+    t: float
+    reach: float
+
+
+@nb.njit(cache=True)
+def slide(out, first, ratio, weights, D):
+    """out[i] += sum_l weights[|l|] D[(first + i) ratio + l], where D has its middle node at 0 and is 0 outside."""
+    R, n, half = weights.size - 1, out.size, D.size // 2
+    near = np.empty(n + 2 * R // ratio + 4)
+    for residue in range(min(ratio, 2 * R + 1)):
+        l = residue - R                                # the first of l, l + ratio, ... up to R
+        near[:] = 0.0
+        at = first * ratio + l + half                  # near[k] = D[at + k ratio]
+        for k in range(max(0, -(at // ratio)), min(near.size, (D.size - 1 - at) // ratio + 1)):
+            near[k] = D[at + k * ratio]
+        shift = 0
+        while l + 3 * ratio <= R:                      # four at a time: out is read once for them
+            a, b, c, e = (weights[abs(l)], weights[abs(l + ratio)], weights[abs(l + 2 * ratio)],
+                          weights[abs(l + 3 * ratio)])
+            for i in range(n):
+                k = i + shift
+                out[i] += a * near[k] + b * near[k + 1] + c * near[k + 2] + e * near[k + 3]
+            l, shift = l + 4 * ratio, shift + 4
+        while l <= R:
+            a = weights[abs(l)]
+            for i in range(n):
+                out[i] += a * near[i + shift]
+            l, shift = l + ratio, shift + 1
+
+
+@nb.njit(cache=True)
+def bell(z, t):
+    """d/d(t^2) of the call price t psi(-z) at a distance of z standard deviations: half the normal density."""
+    return 0.5 * PHI0 / t * math.exp(-0.5 * z * z)
+
+
+@nb.njit(cache=True)
+def slide_wide(out, first, ratio, values, step, density):
+    """As `slide`, weight by weight: for a law with many more nodes than `values`, or (`density`) for `bell`."""
+    h = values.d / step.t
+    for i in range(out.size):
+        m = (first + i) * ratio
+        for k in range(values.D.size):
+            z = (values.first + k - m) * h
+            if abs(z) <= step.reach + h and values.D[k] != 0:
+                out[i] += (bell(z, step.t) if density else hat(z, h)) * values.D[k]
+
+
+@nb.njit(cache=True)
+def too_wide(values, step):
+    """Whether the law of a step is not to be tabulated: it has far more nodes than `values`."""
+    return 2 * step.reach * step.t > WIDE * values.D.size * values.d
+
+
+@nb.njit(cache=True)
+def prices(out, first, ratio, law_calls, K, d):
+    """out[i] += K E ((first + i) ratio d + X)^+ from the call prices of X at 0, d, 2 d, ..."""
+    for i in range(out.size):
+        out[i] += K * max((first + i) * ratio * d, 0.0)
+    most = (law_calls.size - 1) // ratio
+    for l in range(max(first, -most), min(first + out.size - 1, most) + 1):
+        out[l - first] += K * law_calls[abs(l) * ratio]
+
+
+@nb.njit(cache=True)
+def expectation(out, first, ratio, values, step, K):
+    """out[i] += E [D(m + X) + K (m + X)^+] at m = (first + i) ratio d, X the hat law of the step on the lattice of D.
+
+    `values` lies around 0.  Returns the weights of the law at 0, d, 2 d, ...: none where it is too wide.
+    """
+    if too_wide(values, step):
+        for i in range(out.size):
+            out[i] += K * excess((first + i) * ratio * values.d, step.t)
+        slide_wide(out, first, ratio, values, step, False)
+        return np.empty(0)
+    weights, calls = hat_law(step.t, values.d, step.reach)
+    weights = weights[weights.size // 2:]
+    prices(out, first, ratio, calls, K, values.d)
+    slide(out, first, ratio, weights, values.D)
+    return weights
+
+
+@nb.njit(cache=True)
+def chords(values, m, step):
+    """E D(m + t Z), D linear between its nodes and 0 outside, tails cut."""
+    total, d, h = 0.0, values.d, values.d / step.t
+    lo, hi = int(math.floor((m - step.reach * step.t) / d)) - 1, int(math.ceil((m + step.reach * step.t) / d)) + 1
+    for i in range(max(lo, values.first), min(hi, values.first + values.D.size - 1) + 1):
+        total += hat((i * d - m) / step.t, h) * values.D[i - values.first]
+    return total

@@ -1,42 +1,17 @@
-"""What full observation earns at the last level, and tables kept in memory."""
-from concurrent.futures import ThreadPoolExecutor
-import sys
-
+"""What full observation earns at the last level, and how wide a bracket comes out."""
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
 from lib import dp
-from lib.dp import certified, program
-from lib.dp.grid import Grid
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    """Tables of 320 bytes that cost nothing, in a memory for fifty of them, under threads that change often."""
-    monkeypatch.delenv("BOOK_TABLES", raising=False)
-    monkeypatch.setattr(program, "MEMORY", type(program.MEMORY)())
-    monkeypatch.setattr(program, "REMEMBER", 50 * 320)
-    monkeypatch.setattr(program, "solve_bound", lambda *_: Grid(*[np.zeros(40)] * len(Grid._fields)))
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
-
-
-def test_threads_share_the_memory(tiny):
-    one = np.ones(1)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda i: program.stored_side(0, np.array([float(i % 120)]), one, one, .9, 1., (1,)), range(5000)))
-    assert 1 <= len(program.MEMORY) <= 50
-    assert program.MEMORY.held == sum(grid.D.nbytes for grid in program.MEMORY.values())
-    program.MEMORY.clear()
-    assert program.MEMORY.held == 0
+from lib.dp import upper
+from lib.dp.grid import make_program
 
 
 @pytest.mark.parametrize("gamma, b, mass", ((.5, 1.0, 1.0), (.9, 20.0, .3), (.999, 300.0, 1.0), (.97, 5.0, .02)))
 def test_the_edge_is_what_full_observation_earns_and_errs_upward(gamma, b, mass):
-    edge = certified.full_observation_edge(5, .3 / b**.5, b, .7, mass, gamma)
+    program = make_program(np.array([.7 / mass]), np.ones(1), np.array([mass]), gamma, b)
+    edge = upper.full_observation_edge(program, 5, .3 / b**.5, b)
     n = np.arange(1, int(40 / (1 - gamma)))             # items of any size; k of them tell something
     k = n if mass == 1 else np.arange(1, 250)
     chance = np.eye(n.size) if mass == 1 else binom.pmf(k, n[:, None], mass)
