@@ -232,7 +232,7 @@ def test_sums_do_not_depend_on_the_chunks():
     for blocks in (1, 2, 4, 8, 16, 32):
         step, stack = blocks * streams.BLOCK, ()
         for first in range(0, values.shape[1], step):
-            stack = moments.push(stack, moments.moments(values[:, first:first + step], first, 7))
+            stack = moments.append(stack, moments.moments(values[:, first:first + step], first, 7))
         assert len(stack) <= 6
         for a, b in zip(moments.total(stack), whole):
             assert np.array_equal(a, b)
@@ -398,7 +398,7 @@ def test_a_cluster_gives_the_same_table_though_a_worker_is_killed(cluster, tmp_p
     tasks = [runner.Task(TINY, TINY.costs[0], 2, first, 128) for first in range(0, 100 * 128, 128)]
     stack = ()
     for arrays in runner.collected(runner.compute, tasks, runner.key, tmp_path, client):
-        stack = moments.push(stack, moments.Moments(**arrays))
+        stack = moments.append(stack, moments.Moments(**arrays))
         if not killed:
             os.kill(victim, signal.SIGKILL)
             killed = True
