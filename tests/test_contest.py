@@ -2,9 +2,10 @@
 import numpy as np
 import pytest
 
-from lib import experiments, policies, simulate
+from lib import bound, experiments, policies, simulate
+from lib.estimate import sample_mean
 from lib.experiments import comparison
-from lib.problem import make_problem
+from lib.problem import effective_horizon, make_problem
 
 A = (0.3, 1.0, 3.0)
 
@@ -19,29 +20,29 @@ def test_gains_have_the_mean_of_the_rewards_differences_and_less_noise():
     gains = experiments.gains(p, rules, 4000, 20, 3)
     rewards = simulate.replicate(p, [policies.exploit(), *rules], 4000, 20, 3)
     plain = rewards[1:] - rewards[0]
-    apart = comparison.estimate_rows(plain - gains)
+    apart = sample_mean(plain - gains)
     assert (abs(apart.mean) <= 4 * apart.se).all()
-    assert (comparison.estimate_rows(gains).se[:2] < 0.5 * comparison.estimate_rows(plain).se[:2]).all()
+    assert (sample_mean(gains).se[:2] < 0.5 * sample_mean(plain).se[:2]).all()
     assert not gains[2].any()
 
 
 def test_the_best_alpha_of_the_tuning_users_is_chosen():
-    p, entry = problem(), experiments.Entry("UCB", policies.ucb, A)
+    p, entry = problem(), experiments.Family("UCB", policies.ucb, A)
     means = experiments.gains(p, [policies.ucb(a) for a in A], 256, 20, (5, comparison.TUNING)).mean(axis=1)
-    single = experiments.Entry("knowledge gradient", policies.knowledge_gradient, (1.0,))
+    single = experiments.Family("knowledge gradient", policies.knowledge_gradient, (1.0,))
     assert experiments.tune(p, [single, entry], 256, 20, 5) == [policies.knowledge_gradient(),
                                                              policies.ucb(A[means.argmax()])]
     assert experiments.tune(p, [single], 256, 20, 5) == [policies.knowledge_gradient()]
 
 
-def test_play_evaluates_on_other_users():
-    entries = [experiments.Entry("UCB", policies.ucb, A), experiments.Entry("UCB, alpha = 1", policies.ucb, (1.0,))]
-    chosen, gains = experiments.play(problem(), (0.0, 0.3), entries, 64, 96, 15, 5)
+def test_tuned_policies_are_measured_on_other_users():
+    entries = [experiments.Family("UCB", policies.ucb, A), experiments.Family("UCB, alpha = 1", policies.ucb, (1.0,))]
+    chosen, gains = experiments.tune_and_measure(problem(), (0.0, 0.3), entries, 64, 96, 15, 5)
     assert gains.shape == (2, 2, 96) and [rules[1] for rules in chosen] == [policies.ucb(1)] * 2
     again = experiments.gains(problem(cost=0.3), chosen[1], 96, 15, (5, comparison.EVALUATION))
     assert np.array_equal(gains[1], again)
     with pytest.raises(ValueError, match="entries share a name"):
-        experiments.play(problem(), (0.0,), entries[:1] * 2, 8, 8)
+        experiments.tune_and_measure(problem(), (0.0,), entries[:1] * 2, 8, 8)
 
 
 def test_the_error_of_a_share_is_that_of_repeated_samples():
@@ -59,14 +60,14 @@ def test_charges_under_wrong_beliefs_have_the_mean_of_the_rewards_and_less_noise
     lost = [experiments.charges(beliefs, rules, 4000, 20, 3, truth) for beliefs in (wrong, truth)]
     rewards = [simulate.replicate(beliefs, rules, 4000, 20, 3, truth=truth) for beliefs in (wrong, truth)]
     sharp, plain = lost[1] - lost[0], rewards[0] - rewards[1]
-    apart = comparison.estimate_rows(plain - sharp)
+    apart = sample_mean(plain - sharp)
     assert (abs(apart.mean) <= 4 * apart.se).all()
-    assert (comparison.estimate_rows(sharp).se < 0.7 * comparison.estimate_rows(plain).se).all()
-    assert (comparison.estimate_rows(sharp).mean < -3 * comparison.estimate_rows(sharp).se).all()
+    assert (sample_mean(sharp).se < 0.7 * sample_mean(plain).se).all()
+    assert (sample_mean(sharp).mean < -3 * sample_mean(sharp).se).all()
     assert np.array_equal(experiments.charges(truth, rules, 50, 20, 3), lost[1][:, :50])
 
 
-def test_a_winner_leads_every_other_by_two_standard_errors():
+def test_a_winner_leads_every_other_by_half_an_interval():
     rng = np.random.default_rng(0)
     base, names = rng.standard_normal(400), ["a", "b", "c"]
     near = np.array([base, base - 0.02 + 0.3 * rng.standard_normal(400), base - 1])
@@ -80,3 +81,43 @@ def test_luck_names_a_winner_of_equals_as_seldom_as_two_standard_errors_allow():
     rng = np.random.default_rng(1)
     named = [experiments.winner(rng.standard_normal((2, 200)), ["a", "b"]) != "" for _ in range(2000)]
     assert np.mean(named) == pytest.approx(0.0455, abs=0.015)
+
+
+def test_the_leader_is_picked_on_the_tuning_users():
+    p, rules = problem(), [policies.exploit(), policies.ucb(0.5), policies.ucb(3.0)]
+    means = experiments.gains(p, rules, 256, 20, (5, comparison.TUNING)).mean(axis=1)
+    assert experiments.leader(p, rules, 256, 20, 5) == means.argmax() == 1
+
+
+def test_picking_on_other_users_takes_away_what_picking_on_the_same_adds():
+    """Policies of equal value: the best of them, measured where it was picked, looks better than it is."""
+    rng, same, other = np.random.default_rng(2), [], []
+    for _ in range(2000):
+        columns = rng.standard_normal((4, 60))
+        first = int(columns[:, :20].mean(axis=1).argmax())
+        same.append(columns[first, :20].mean())
+        other.append(columns[first, 20:].mean())
+    assert np.mean(same) > 0.2 and abs(np.mean(other)) < 4 * np.std(other) / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("gamma, horizon", [(0.8, None), (0.99, 688)])
+def test_values_are_those_of_the_rewards_and_sharper(gamma, horizon):
+    """At 0.99 the control variate is hindsight on the items that came; its mean is known."""
+    p, rules = problem(gamma=gamma), [policies.ucb(0.3), policies.ucb(0.5)]
+    found = experiments.evaluate(p, rules, 1500, horizon, 7)
+    plain = sample_mean(simulate.replicate(p, rules, 1500, found.episodes.items.shape[1], 7))
+    assert found.episodes.items.shape[1] == (31 if horizon is None else horizon)
+    assert (found.value.se < 0.8 * plain.se).all()
+    assert (abs(found.value.mean - plain.mean) < 4 * plain.se).all()
+    zero = sample_mean(comparison.control(p, found.episodes, 7))
+    assert (abs(zero.mean) < 4 * zero.se).all()
+    assert found.lead.mean[0] == found.lead.se[0] == 0
+    assert found.lead.mean[1] == pytest.approx(found.value.mean[1] - found.value.mean[0], abs=4 * found.lead.se[1])
+
+
+def test_a_study_lasts_until_a_thousandth_is_left():
+    """What a policy earns later is below gamma^horizon of hindsight, and the value is not that of the first hundred items."""
+    p, rules = problem(gamma=0.97), [policies.ucb(0.3)]
+    long = simulate.replicate(p, rules, 300, 500, 3).mean()
+    ours, hundred = (simulate.replicate(p, rules, 300, n, 3).mean() for n in (effective_horizon(0.97), 100))
+    assert abs(ours - long) <= 1e-3 * bound.hindsight(p) and long - hundred > 0.03 * long

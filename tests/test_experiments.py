@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lib import bound, cache, experiments, policies, simulate, streams
 from lib.experiments import SPECS, Spec, best, moments, problems, run, runner, size
@@ -190,6 +191,32 @@ def test_the_interval_over_users_covers():
     assert .9 <= covered / 300 <= .99
 
 
+def test_the_interval_over_few_users_covers_too():
+    rng, users, covered, narrow = np.random.default_rng(1), 6, 0, 0
+    for trial in range(400):
+        values = np.tile(rng.standard_normal(users), 3)[None] + .1 * rng.standard_normal((1, 3 * users))
+        kept = moments.moments(values, 0, users)
+        *_, low, high = runner.errors(kept, 0, trial)
+        covered += low[0] <= 0 <= high[0]
+        low, high = np.percentile(moments.bootstrap(kept, trial), [2.5, 97.5])
+        narrow += low <= 0 <= high
+    assert .92 <= covered / 400 <= .98 and narrow / 400 < .91
+
+
+def test_one_real_user_has_no_error():
+    with pytest.raises(ValueError, match="thetas holds 1 user"):
+        runner.errors(moments.moments(np.ones((1, 5)), 0, 1), 0, 0)
+
+
+def test_without_a_horizon_gamma_decides_and_the_rest_is_in_the_interval():
+    spec = TINY._replace(horizon=None, costs=(.2,), replications=(128,) * 2, tuning=(128,) * 2, tol=None)
+    rows = run(spec, progress=False)
+    assert same(rows, run(spec._replace(horizon=66), progress=False))
+    half = stats.t.ppf(.975, 127) * rows.se + rows.truncation
+    assert rows.high.to_numpy() == pytest.approx((rows["mean"] + half).to_numpy()) and (rows.truncation > 0).all()
+    assert rows.low.to_numpy() == pytest.approx((rows["mean"] - half).to_numpy())
+
+
 def test_a_target_error_is_reached_and_not_overshot():
     target, unit = .03, runner.CHUNK * streams.BLOCK
     rows = run(TINY, target_se=target, progress=False)
@@ -232,7 +259,7 @@ def test_sums_do_not_depend_on_the_chunks():
     for blocks in (1, 2, 4, 8, 16, 32):
         step, stack = blocks * streams.BLOCK, ()
         for first in range(0, values.shape[1], step):
-            stack = moments.push(stack, moments.moments(values[:, first:first + step], first, 7))
+            stack = moments.append(stack, moments.moments(values[:, first:first + step], first, 7))
         assert len(stack) <= 6
         for a, b in zip(moments.total(stack), whole):
             assert np.array_equal(a, b)
@@ -398,7 +425,7 @@ def test_a_cluster_gives_the_same_table_though_a_worker_is_killed(cluster, tmp_p
     tasks = [runner.Task(TINY, TINY.costs[0], 2, first, 128) for first in range(0, 100 * 128, 128)]
     stack = ()
     for arrays in runner.collected(runner.compute, tasks, runner.key, tmp_path, client):
-        stack = moments.push(stack, moments.Moments(**arrays))
+        stack = moments.append(stack, moments.Moments(**arrays))
         if not killed:
             os.kill(victim, signal.SIGKILL)
             killed = True

@@ -9,20 +9,20 @@ from lib.experiments import ledger, published
     ([.5, .0], "holds"), ([.5, -.5], "does not hold"), ([.5, .4, -.5], "holds in part"), ([.0, .0], "cannot be tested"),
     ([-.5, -.5], "does not hold")])
 def test_outperforms(differences, expected):
-    d = ledger.duel(range(len(differences)), differences, [.1] * len(differences))
+    d = ledger.compare(range(len(differences)), differences, [.1] * len(differences))
     assert ledger.outperforms([d]) == expected
 
 
 def test_outperforms_every_rival_or_in_part():
-    ahead, level = ledger.duel([1], [1], [.1]), ledger.duel([1], [0], [.1])
+    ahead, level = ledger.compare([1], [1], [.1]), ledger.compare([1], [0], [.1])
     assert ledger.outperforms([ahead, ahead]) == "holds"
     assert ledger.outperforms([ahead, level]) == "holds in part"
 
 
-def test_a_duel_counts_what_is_resolved_and_keeps_the_extremes():
-    d = ledger.duel([1, 2, 3, 4], [.4, -.2, .31, 0], [.1, .1, .1, 0])
+def test_a_comparison_counts_what_is_resolved_and_keeps_the_extremes():
+    d = ledger.compare([1, 2, 3, 4], [.4, -.2, .31, 0], [.1, .1, .1, 0])
     assert d == (2, 0, 4, (.4, .1, 1.0), (-.2, .1, 2.0))
-    assert ledger.told("A", "B", d) == "A minus B: ahead at 2, behind at 0 of 4 costs, +0.40 ± 0.20 at cost 1"
+    assert ledger.describe("A", "B", d) == "A minus B: ahead at 2, behind at 0 of 4 costs, +0.40 ± 0.20 at cost 1"
 
 
 def test_lifetimes_are_a_discount_and_another_discount_is_found_out(monkeypatch):
@@ -41,8 +41,8 @@ def test_the_printed_sum_equals_the_optimum_where_norms_are_one():
     rng = np.random.default_rng(1)
     for _ in range(20):
         items, theta = np.eye(3)[rng.integers(3, size=6)], rng.normal(size=3)
-        assert ledger.printed_sum(items, theta, .3) == pytest.approx(ledger.known(items, theta, .3))
-    assert ledger.printed_sum([[1, 0], [1, 1]], [.6, .6], 1) < ledger.known([[1, 0], [1, 1]], [.6, .6], 1)
+        assert ledger.printed_sum(items, theta, .3) == pytest.approx(ledger.informed_optimum(items, theta, .3))
+    assert ledger.printed_sum([[1, 0], [1, 1]], [.6, .6], 1) < ledger.informed_optimum([[1, 0], [1, 1]], [.6, .6], 1)
 
 
 def simulated(monkeypatch, name, change):

@@ -11,11 +11,11 @@ import warnings
 import numpy as np
 import pytest
 
-from lib import datasets, report
+from lib import bound, datasets, report
 from lib.datasets import Ratings
 from lib.problem import make_problem
-from lib.report import checks
-from lib.report.page import arguments, out_of_range, write
+from lib.report import analysis, checks
+from lib.report.page import arguments, followed, out_of_range, write
 
 ITEMS = "item_id,news,music\na,1,0\nb,0,1\nc,0.5,0.5\n"
 
@@ -317,3 +317,25 @@ def test_silence_at_once_and_after_bad_luck(tmp_path):
     assert checks.silent(problem, "UCB", theta, never).name == "nothing is ever forwarded"
     assert "50 %" in checks.silent(problem, "UCB", theta, early).text
     assert checks.silent(problem, "UCB", theta[[0, 2]], early[[0, 2]]) is None
+
+
+def test_a_study_follows_its_users_as_long_as_gamma_asks():
+    for gamma, horizon, users in ((.9, 66, 1024), (.97, 227, 451), (.99, 688, 148), (.999, 6905, 16)):
+        spec = analysis.plan(gamma, 1024, 0)
+        assert (spec.horizon, spec.replications[0], spec.tuning[0]) == (horizon, users, 8 * users)
+        assert any(policy.kind == "dtd_dp" for policy in spec.policies) == (gamma < .999)
+    with pytest.raises(ValueError, match="gamma is 0.9999: a user would have to be followed for 69075 items"):
+        analysis.plan(.9999, 1024, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gamma", [.97, .999])
+def test_long_lives_are_judged_over_their_length(tmp_path, gamma):
+    """Judged over a hundred items they would have less than the share 1 - gamma^100 of the bound."""
+    data = datasets.ratings(*write_stream(tmp_path, users=200))
+    found = report.analyse(data, datasets.prior(data, min_ratings=10), 3.2, gamma, steps=(), users=32)
+    top = found.best.iloc[0]
+    assert .9 < (top["mean"] + 3 * top.gap_se) / top.bound and (top["mean"] - 4 * top.gap_se) < top.bound
+    assert found.rest <= 1.01e-3 * bound.hindsight(found.problem)
+    assert f"followed for {found.horizon:,} items" in followed(found)
+    assert (found.table.high - found.table.low >= 2 * found.table.truncation).all()

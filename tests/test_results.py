@@ -79,13 +79,15 @@ def test_a_table_that_cannot_be_made_is_named_before_anything_runs(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_tuned_finds_the_policies_that_a_table_chose():
+def test_the_policies_that_a_table_chose_are_found():
     spec = experiments.SPECS["ratings"]
     rows = published.load("ratings").query("cost == 3.7")
-    arms = published.tuned(spec, rows)
+    arms = experiments.chosen(spec, rows)
     assert list(arms) == ["Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP"]
     best = rows[rows.chosen & (rows.policy == "UCB")].iloc[0]
     assert arms["UCB"].kind == "ucb" and arms["UCB"].alpha == pytest.approx(best.alpha, rel=1e-6)
+    with pytest.raises(ValueError, match="ratings: the rows hold 31 policies, not the 32"):
+        experiments.chosen(spec, rows.iloc[1:])
 
 
 def test_write_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):

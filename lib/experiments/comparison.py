@@ -1,8 +1,12 @@
-"""Policies side by side: what exploration earns beyond exploitation, tuned on some users and measured on others.
+"""Policies side by side: tuned on some users, measured on others, on common random numbers and with control variates.
 
-The gain of a policy over another is measured by what their decisions are charged against full observation
-(`lib.bound.penalty`): the identity V^pi = FO - E charges makes the difference of charges, on common random numbers, an
-unbiased estimate of the difference of values, with a fraction of the variance of the rewards' difference.
+Two measures.  `evaluate` estimates values: rewards, sharpened by a control variate, a variable of known mean zero.
+`gains` estimates differences: what a policy earns beyond exploitation, as the difference of what their decisions are
+charged against full observation (`lib.bound.penalty`).  The identity V^pi = FO - E charges makes that unbiased, with a
+fraction of the variance of the rewards' difference.
+
+By default users meet as many items as `lib.problem.effective_horizon` has for the discount factor: what is left is below
+a thousandth of the hindsight bound.
 """
 from functools import partial
 from typing import NamedTuple
@@ -10,21 +14,31 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import bound, policies, simulate
-from lib.problem import Estimate
+from lib.estimate import controlled_rows, half_width, sample_mean
+from lib.problem import Estimate, effective_horizon
 
 TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose)
+LONG = 300                           # items beyond which full observation costs too much as a control variate
 
 
-class Entry(NamedTuple):
-    """A family of policies that takes part."""
+class Family(NamedTuple):
+    """Policies that differ in alpha alone."""
 
     name: str
     rule: object            # a function from alpha to a Policy
     alphas: tuple           # the values it is tuned over; one value: untuned
 
 
-def field(problem, names):
-    """Entries of the policies `names`, of the paper's and the knowledge gradient, with the grids of the book's contests.
+class Values(NamedTuple):
+    """What P policies earn, measured on the same users."""
+
+    value: Estimate         # of two (P,) arrays: discounted reward
+    lead: Estimate          # of two (P,) arrays: value less that of the reference policy, paired
+    episodes: object        # the simulate.Episodes that they come from
+
+
+def families(problem, names):
+    """Families of the policies `names`, of the paper's and the knowledge gradient, with the book's grids of alpha.
 
     UCB has 0 and values just above the cost, below which an item of prior mean 0 and standard deviation 1 is never
     forwarded; DTD-UCB the same divided by the largest of its M, so that both treat the item with the most to say alike.
@@ -35,10 +49,69 @@ def field(problem, names):
              "DTD-DP (1)": (policies.dtd_dp, [1.0]), "Knowledge gradient (1)": (policies.knowledge_gradient, [1.0])}
     for name, law in (("DTD-UCB", "euclid"), ("DTD-UCB, prior", "prior")):
         rules[name] = partial(policies.dtd_ucb, law=law), grid / policies.mean_projection(problem, law).max()
-    return [Entry(name, rules[name][0], tuple(rules[name][1])) for name in names]
+    return [Family(name, rules[name][0], tuple(rules[name][1])) for name in names]
 
 
-def charges(problem, rules, replications, horizon=60, seed=0, truth=None):
+def control(problem, seen, seed=0):
+    """A variable of known mean zero for each policy and user of some Episodes, that goes along with the rewards.
+
+    Up to LONG items it is the identity of `lib.bound.control`.  Its price grows with the square of their number.  For
+    longer lives it is what hindsight earns of the items that came, less its mean: most of what makes users differ then,
+    and the same for all policies.
+
+    Parameters
+    ----------
+    problem : Problem
+    seen : Episodes
+        With theta drawn from the prior.
+    seed : int or sequence of int
+
+    Returns
+    -------
+    ndarray (P, R)
+    """
+    horizon = seen.items.shape[1]
+    if horizon <= LONG:
+        return bound.control(problem, seen.items, seen.feedback, seen.decisions, seen.rewards, 2, seed)
+    worth = np.maximum(seen.theta @ problem.items.T - problem.cost, 0)
+    earned = np.take_along_axis(worth, seen.items, axis=1) @ problem.gamma ** np.arange(1, horizon + 1)
+    centred = earned - (1 - problem.gamma**horizon) * bound.hindsight(problem)
+    return np.broadcast_to(centred, seen.rewards.shape)
+
+
+def evaluate(problem, rules, users, horizon=None, seed=0, reference=0):
+    """What rules earn on users drawn from the prior, sharpened by a control variate.
+
+    Parameters
+    ----------
+    problem : Problem
+    rules : sequence of Policy
+    users : int
+        At least 3.
+    horizon : int, optional
+        Items a user meets; by default `effective_horizon`.
+    seed : int or sequence of int
+    reference : int
+        The rule beyond which `lead` is counted.
+
+    Returns
+    -------
+    Values
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1]], [1], [1], [[0]], 1, .5, .5)
+    >>> evaluate(problem, [policies.exploit()], 4, horizon=3).value.mean
+    array([0.4375])
+    """
+    horizon = effective_horizon(problem.gamma) if horizon is None else horizon
+    seen = simulate.episodes(problem, rules, users, horizon, seed)
+    zero = control(problem, seen, seed)
+    return Values(controlled_rows(seen.rewards, zero), controlled_rows(seen.rewards, zero, reference), seen)
+
+
+def charges(problem, rules, replications, horizon=None, seed=0, truth=None):
     """What each rule loses against full observation, one column a user, up to a constant.
 
     The rules decide by what they believe.  Charges are counted in the beliefs that one would hold knowing the
@@ -49,7 +122,9 @@ def charges(problem, rules, replications, horizon=60, seed=0, truth=None):
     problem : Problem
         What the rules believe.
     rules : sequence of Policy
-    replications, horizon : int
+    replications : int
+    horizon : int, optional
+        Items a user meets; by default `effective_horizon`.
     seed : int or sequence of int
     truth : Problem, optional
         What is so, as `simulate.replicate` takes it.
@@ -61,19 +136,13 @@ def charges(problem, rules, replications, horizon=60, seed=0, truth=None):
         full observation itself, the same for all, is left out.
     """
     truth = problem if truth is None else truth
+    horizon = effective_horizon(problem.gamma) if horizon is None else horizon
     run = simulate.episodes(problem, rules, replications, horizon, seed, truth=truth)
     return bound.control(truth, run.items, run.feedback, run.decisions, run.rewards, inner=1, seed=seed) - run.rewards
 
 
-def gains(problem, rules, replications, horizon=60, seed=0):
-    """What each rule earns beyond exploitation, one column a user.
-
-    Parameters
-    ----------
-    problem : Problem
-    rules : sequence of Policy
-    replications, horizon : int
-    seed : int or sequence of int
+def gains(problem, rules, replications, horizon=None, seed=0):
+    """What each rule earns beyond exploitation, one column a user; arguments as `charges`.
 
     Returns
     -------
@@ -91,40 +160,46 @@ def gains(problem, rules, replications, horizon=60, seed=0):
     return charged[0] - charged[1:]
 
 
-def estimate_rows(columns):
-    """Mean over the last axis and its standard error."""
-    return Estimate(columns.mean(axis=-1), columns.std(axis=-1, ddof=1) / np.sqrt(columns.shape[-1]))
-
-
-def tune(problem, entries, replications, horizon=60, seed=0):
-    """For each entry the rule with the best mean gain on the tuning users; entries with one alpha are not simulated."""
-    tried = [(entry, alpha) for entry in entries for alpha in entry.alphas if len(entry.alphas) > 1]
-    rules = [entry.rule(alpha) for entry, alpha in tried]
+def tune(problem, entries, replications, horizon=None, seed=0):
+    """For each Family the rule with the best mean gain on the tuning users; those with one alpha are not simulated."""
+    tried = [(entry.name, entry.rule(alpha)) for entry in entries if len(entry.alphas) > 1 for alpha in entry.alphas]
+    rules = [rule for _, rule in tried]
     means = gains(problem, rules, replications, horizon, (seed, TUNING)).mean(axis=1) if rules else []
     best = {}
-    for (entry, _), rule, mean in zip(tried, rules, means):
-        if entry.name not in best or mean > best[entry.name][0]:
-            best[entry.name] = mean, rule
-    return [best[entry.name][1] if len(entry.alphas) > 1 else entry.rule(entry.alphas[0]) for entry in entries]
+    for (name, rule), mean in zip(tried, means):
+        if name not in best or mean > best[name][0]:
+            best[name] = mean, rule
+    return [best[entry.name][1] if entry.name in best else entry.rule(entry.alphas[0]) for entry in entries]
 
 
-def play(problem, costs, entries, tuning, evaluation, horizon=60, seed=0):
-    """Tune every entry at every cost, and measure its gain on other users, the same at every cost.
+def leader(problem, rules, replications, horizon=None, seed=0):
+    """Position of the rule with the best mean gain on the tuning users.
+
+    Its gain on other users is then an unbiased estimate: the largest of several gains, picked on the users on whom
+    they are measured, would be too large on average.
+    """
+    return int(gains(problem, rules, replications, horizon, (seed, TUNING)).mean(axis=1).argmax())
+
+
+def tune_and_measure(problem, costs, entries, tuning, users, horizon=None, seed=0):
+    """Tune every Family at every cost, and measure its gain on other users, the same at every cost.
 
     Parameters
     ----------
     problem : Problem
     costs : sequence of float
-    entries : sequence of Entry
+    entries : sequence of Family
         With different names.
-    tuning, evaluation : int
-        Numbers of users.
+    tuning, users : int
+        Numbers of users to tune on, and of others to measure on.
+    horizon, seed
+        As `charges` takes them.
 
     Returns
     -------
     chosen : list of list of Policy
         For each cost, the rule of each entry.
-    gains : ndarray (costs, entries, evaluation)
+    gains : ndarray (costs, entries, users)
     """
     if len({entry.name for entry in entries}) < len(entries):
         raise ValueError(f"entries share a name: {sorted(entry.name for entry in entries)}")
@@ -132,7 +207,7 @@ def play(problem, costs, entries, tuning, evaluation, horizon=60, seed=0):
     for cost in costs:
         here = problem._replace(cost=float(cost))
         chosen.append(tune(here, entries, tuning, horizon, seed))
-        measured.append(gains(here, chosen[-1], evaluation, horizon, (seed, EVALUATION)))
+        measured.append(gains(here, chosen[-1], users, horizon, (seed, EVALUATION)))
     return chosen, np.array(measured)
 
 
@@ -146,12 +221,11 @@ def share(columns, reference):
     """
     scale = reference.mean()
     ratio = columns.mean(axis=-1) / scale
-    rest = columns - np.multiply.outer(ratio, reference)
-    return Estimate(ratio, rest.std(axis=-1, ddof=1) / np.sqrt(len(reference)) / abs(scale))
+    return Estimate(ratio, sample_mean(columns - np.multiply.outer(ratio, reference)).se / abs(scale))
 
 
 def winner(columns, names):
-    """The name whose mean lead over every other exceeds two standard errors, paired; "" where there is none.
+    """The name that leads every other by more than half a 95 % interval, paired; "" where there is none.
 
     Parameters
     ----------
@@ -162,10 +236,10 @@ def winner(columns, names):
     Examples
     --------
     >>> winner(np.array([[1., 2., 3.], [0., 1., 2.1], [0., 0., 0.]]), ["a", "b", "c"])
-    'a'
-    >>> winner(np.array([[1., 2., 3.], [1., 2., 3.]]), ["a", "b"])
     ''
+    >>> winner(np.array([[1., 2., 3.], [0., 1., 2.1], [-1., 0., 1.]]), ["a", "b", "c"])
+    'a'
     """
     first = int(columns.mean(axis=1).argmax())
-    lead = estimate_rows(columns[first] - np.delete(columns, first, axis=0))
-    return names[first] if (lead.mean > 2 * lead.se).all() else ""
+    lead = sample_mean(columns[first] - np.delete(columns, first, axis=0))
+    return names[first] if (lead.mean > half_width(lead.se, columns.shape[1])).all() else ""

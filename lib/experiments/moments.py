@@ -36,7 +36,7 @@ def block_moments(rewards, first, users):
                    np.bincount(who, minlength=users).astype(float), np.ascontiguousarray(by_user.T))
 
 
-def push(stack, part):
+def append(stack, part):
     """`stack` (a tuple of (level, Moments)) with one more part: equal levels are added, as in a binary counter."""
     level = 0
     while stack and stack[-1][0] == level:
@@ -45,7 +45,7 @@ def push(stack, part):
 
 
 def total(stack):
-    """The sum of all parts pushed so far."""
+    """The sum of all parts appended so far."""
     result = stack[-1][1]
     for _, part in reversed(stack[:-1]):
         result = add(part, result)
@@ -81,7 +81,7 @@ def moments(rewards, first=0, users=0):
         raise ValueError(f"first is {first}: chunks begin at a multiple of {streams.BLOCK}")
     stack = ()
     for at in range(0, rewards.shape[1], streams.BLOCK):
-        stack = push(stack, block_moments(rewards[:, at:at + streams.BLOCK], first + at, users))
+        stack = append(stack, block_moments(rewards[:, at:at + streams.BLOCK], first + at, users))
     return total(stack)
 
 

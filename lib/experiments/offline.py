@@ -9,8 +9,8 @@ import numpy as np
 
 from lib import streams
 from lib.datasets import histories
+from lib.estimate import sample_mean
 from lib.policies import compile_rules
-from lib.problem import Estimate
 from lib.simulate import kernels
 from lib.simulate.arrays import Stream
 from lib.simulate.compiled import make_scene
@@ -103,8 +103,7 @@ def over_users(rewards, reference):
 
     Examples
     --------
-    >>> compare(np.array([[1., 3.], [0., 0.]]), 1).mean
+    >>> over_users(np.array([[1., 3.], [0., 0.]]), 1).mean
     array([2., 0.])
     """
-    apart = rewards - rewards[reference]
-    return Estimate(apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1]))
+    return sample_mean(rewards - rewards[reference])

@@ -13,6 +13,8 @@ from lib import datasets
 from lib.experiments import sources
 from lib.problem import Problem, as_scalar, make_problem, noise_var
 
+FAINT = 1e-9        # size of a feature that is there for its noise alone
+
 
 def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9, favour=100.0):
     """The paper's simulated instance (section IV-C): item e_1 comes `favour` times as often as each other unit vector.
@@ -69,8 +71,6 @@ def combinations(correlated=False, features=6, items=40, cost=4.0, gamma=0.9):
 
 PROBLEMS = {"simulated": simulated, "rated": rated, "documents": documents, "combinations": combinations}
 
-FAINT = 1e-9        # size of a feature that is there for its noise alone
-
 
 class Knobs(NamedTuple):
     """Settings of an instance; vary one with `_replace`."""
@@ -97,7 +97,7 @@ def from_knobs(knobs):
 
     Examples
     --------
-    >>> build(Knobs(features=2, favour=3.0)).probs
+    >>> from_knobs(Knobs(features=2, favour=3.0)).probs
     array([0.75, 0.25])
     """
     k = knobs.features
@@ -122,7 +122,7 @@ def wrong(problem, noise=1.0, prior=1.0, mean=0.0):
 
     Examples
     --------
-    >>> wrong(build(Knobs()), mean=-1).mu
+    >>> wrong(from_knobs(Knobs()), mean=-1).mu
     array([-1., -1., -1., -1.])
     """
     return problem._replace(noise_sd=problem.noise_sd * as_scalar("noise", noise, 0),

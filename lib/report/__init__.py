@@ -2,7 +2,7 @@
 
 analysis: what is computed; checks: what to be warned of; page: how it is shown, and the command line.
 """
-from lib.report.analysis import Analysis, analyse, rule
+from lib.report.analysis import Analysis, analyse
 from lib.report.page import main
 
-__all__ = ["Analysis", "analyse", "main", "rule"]
+__all__ = ["Analysis", "analyse", "main"]

@@ -1,6 +1,10 @@
 """A stream analysed from end to end: prior, noise, bound, policies with tuned alpha, gap, recommendation, warnings.
 
 `lib.report` writes it as a page, the chapter "Your own stream" walks through it.
+
+The bound is for a life without end, so policies are followed for as many items as `lib.problem.effective_horizon` has
+for the discount factor: what is left is below a thousandth of the hindsight bound.  The longer the life, the fewer users
+are simulated for tuning and pictures, so that the work stays what it is at gamma = .9.
 """
 from typing import NamedTuple
 
@@ -8,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from lib import bound, experiments, policies, simulate
+from lib.estimate import half_width
 from lib.experiments import moments, runner
-from lib.problem import make_problem
+from lib.problem import effective_horizon, make_problem
 from lib.report import checks
 
 SUPPORT = 64                                  # most item vectors of the stream that is simulated
@@ -18,6 +23,10 @@ STEPS = (-.4, -.2, 0., .2, .4, .6, .8)        # other costs, in spreads of prefe
 USERS = 16, 10**6                             # fewest and most simulated users
 LARGEST = 1e100                               # numbers beyond it, or below its inverse, have no squares
 TUNING, EVALUATION, BOUND, SHARP, REPLAY = 1, 2, 3, 4, 5
+FEW = 16                                      # simulated users, at least, behind every number
+LONGEST = 20_000                              # items that a user may meet: gamma up to .99965
+TABLES = 2_000                                # items beyond which the tables of DTD-DP cost minutes
+RECORDED = 400                                # items of a user's real ratings that are replayed, at most
 
 
 class Analysis(NamedTuple):
@@ -28,11 +37,18 @@ class Analysis(NamedTuple):
     problem: object             # Problem at the cost asked for
     table: pd.DataFrame         # as lib.experiments.run, with columns bound, bound_se and gap
     best: pd.DataFrame          # the tuned policies at the cost asked for, best on the tuning users first, see `sharpened`
-    recommended: object         # Policy
-    forwards: bool              # whether it ever forwards anything
+    tuned: list                 # of Policy, one for each row of `best`
+    forwards: bool              # whether the first of them ever forwards anything
     replayed: object            # DataFrame: tuned policies on held-out users' real ratings, or None
     cautions: list              # of Caution
     users: int                  # simulated users on whom alpha was tuned
+    horizon: int                # items that a simulated user meets
+    rest: float                 # the most that any policy can earn from the items after them
+
+    @property
+    def recommended(self):
+        """The policy that did best on the tuning users."""
+        return self.tuned[0]
 
 
 def support(dataset, seed=0, most=SUPPORT):
@@ -76,48 +92,60 @@ def check_sizes(dataset, cost):
             raise ValueError(f"{dataset.source}: {name} {value:g}: numbers below {1 / LARGEST:g} cannot be computed with")
 
 
-def measure(problem, cost, spec, seed):
+def measure(problem, cost, spec):
     """The rows of one cost: all policies tuned and evaluated, and the bound."""
     here = problem._replace(cost=cost)
-    parts = [moments.moments(simulate.replicate(here, spec.policies, count, spec.horizon, (*seed, purpose)))
+    parts = [moments.moments(simulate.replicate(here, spec.policies, count, spec.horizon, (spec.seed, purpose)))
              for purpose, count in ((TUNING, spec.tuning[0]), (EVALUATION, spec.replications[0]))]
-    limit = bound.dual_first(here, 200, seed=(*seed, BOUND))
+    limit = upper_bound(here, spec.horizon, (spec.seed, BOUND))
     rows = runner.rows(spec, cost, *parts, {
-        "bound": limit.mean, "bound_se": limit.se, "hindsight": bound.hindsight(here)})
+        "bound": limit.mean, "bound_se": limit.se, "hindsight": bound.hindsight(here),
+        "truncation": max(map(abs, simulate.truncation(here, spec.horizon)))})
     return rows.assign(gap_se=np.hypot(rows.se, limit.se))
 
 
-def rule(name, alpha):
-    """The Policy of a table's row."""
-    makers = {"Exploitation": policies.exploit, "Thompson sampling": policies.thompson, "UCB": policies.ucb,
-              "DTD-UCB": policies.dtd_ucb, "DTD-DP": policies.dtd_dp}
-    return makers[name]() if np.isnan(alpha) else makers[name](float(alpha))
+def upper_bound(problem, horizon, seed):
+    """The bound with its error; in a long life the search along a path stops earlier, which only loosens it."""
+    return bound.dual_first(problem, 200, effort=2000 if horizon <= 100 else 200, seed=seed)
 
 
 def replayed(problem, dataset, users, tuned, seed):
     """Each tuned policy's real reward minus exploitation's over `users`, in time order and shuffled."""
-    names = [policies.label(policy).split(", alpha")[0] for policy in tuned]
-    greedy, parts = names.index("Exploitation"), []
+    names, parts = [runner.family(policy) for policy in tuned], []
+    horizon = min(effective_horizon(problem.gamma), RECORDED)
     for order, shuffles in (("in time order", [None]), ("shuffled", range(10))):
-        rewards = np.mean([experiments.replay(problem, dataset, users, tuned, 100, s, seed)[0] for s in shuffles], axis=0)
-        mean, se = experiments.over_users(rewards, greedy)
+        rewards = np.mean([experiments.replay(problem, dataset, users, tuned, horizon, s, seed)[0] for s in shuffles], axis=0)
+        mean, se = experiments.over_users(rewards, names.index("Exploitation"))
         parts.append(pd.DataFrame({"order": order, "policy": names, "reward": rewards.mean(axis=1), "difference": mean,
                                    "difference_se": se}))
     return pd.concat(parts, ignore_index=True)
 
 
-def sharpened(problem, tuned, best, count, seed):
-    """`best` with means sharpened by a control variate (lib.bound.penalty), on users met neither in tuning nor before.
+def sharpened(found, best, count):
+    """`best` with the means of `found`, Values over `count` users met neither in tuning nor before.
 
-    Beside mean, se, gap and gap_se it gets `over_exploitation` and its error, paired.  Also returned: the Episodes.
+    Beside mean, se, gap and gap_se it gets `over_exploitation` and its error, paired.
     """
-    seen = simulate.episodes(problem, tuned, count, 100, seed)
-    control = bound.control(problem, seen.items, seen.feedback, seen.decisions, seen.rewards, 2, seed)
-    greedy = [policy.kind for policy in tuned].index("exploit")
-    mean, se = np.transpose(bound.controlled_rows(seen.rewards, control))
-    apart, apart_se = np.transpose(bound.controlled_rows(seen.rewards, control, greedy))
-    return best.assign(replications=count, mean=mean, se=se, over_exploitation=apart, over_se=apart_se,
-                       gap=best.bound - mean, gap_se=np.hypot(se, best.bound_se)), seen
+    mean, se = found.value
+    return best.assign(replications=count, mean=mean, se=se, over_exploitation=found.lead.mean, over_se=found.lead.se,
+                       gap=best.bound - mean, gap_se=np.hypot(se, best.bound_se))
+
+
+def plan(gamma, users, seed):
+    """The Spec of a study at this discount factor: horizon, users and policies.
+
+    Raises
+    ------
+    ValueError
+        When a life is longer than can be followed.
+    """
+    horizon = effective_horizon(gamma)
+    if horizon > LONGEST:
+        raise ValueError(f"gamma is {gamma}: a user would have to be followed for {horizon} items, this goes up to {LONGEST}")
+    count = max(FEW, users * min(horizon, 100) // horizon)
+    arms = [policy for policy in experiments.GRID if horizon <= TABLES or policy.kind != "dtd_dp"]
+    return experiments.Spec("stream", "rated", policies=tuple(arms), horizon=horizon, replications=(count,) * 2,
+                            tuning=(TRIED * count,) * 2, seed=seed)
 
 
 def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
@@ -136,7 +164,8 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     steps : sequence of float
         Other costs, in spreads of preference around the mean item.
     users : int
-        Simulated users for the pictures, within USERS; TRIED times as many tune alpha, half as many sharpen the result.
+        Simulated users for the pictures, within USERS, fewer where lives are long; TRIED times as many tune alpha.  Half of
+        `users` sharpen the result.
     seed : int
 
     Returns
@@ -154,18 +183,27 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     problem = make_problem(dataset.items, dataset.probs, prior.mu, prior.Sigma, prior.noise_sd, cost, gamma)
     items, probs = support(dataset, seed)
     whole, problem = len(items) == len(dataset.items), problem._replace(items=items, probs=probs)
-    spec = experiments.Spec("stream", "rated", replications=(users,) * 2, tuning=(TRIED * users,) * 2, seed=seed)
+    spec = plan(gamma, users, seed)
     costs = sorted({float(cost), *experiments.typical_costs(problem, steps)})
-    table = pd.concat([measure(problem, c, spec, (seed,)) for c in costs], ignore_index=True)
-    best = experiments.best(table[table.cost == cost]).sort_values("tuning_mean", ascending=False, kind="stable")
-    tuned = [rule(*pair) for pair in zip(best.policy, best.alpha)]
-    best, seen = sharpened(problem, tuned, best.reset_index(drop=True), max(users // 2, 2), (seed, SHARP))
+    table = pd.concat([measure(problem, c, spec) for c in costs], ignore_index=True)
+    here = table[table.cost == cost]
+    best = experiments.best(here).sort_values("tuning_mean", ascending=False, kind="stable").reset_index(drop=True)
+    arms = experiments.chosen(spec, here)
+    tuned, count = [arms[name] for name in best.policy], max(users // 2, FEW)
+    values = experiments.evaluate(problem, tuned, count, spec.horizon, (seed, SHARP), list(best.policy).index("Exploitation"))
+    best = sharpened(values, best, count)
     real = replayed(problem, dataset, prior.held_out, tuned, (seed, REPLAY)) if whole and len(prior.held_out) > 1 else None
+    rest = simulate.truncation(problem, spec.horizon)[1]
+    return Analysis(dataset, prior, problem, table, best, tuned, bool(values.episodes.decisions[0].any()), real,
+                    cautions(dataset, prior, problem, best, tuned[0], values.episodes), spec.tuning[0], spec.horizon, rest)
+
+
+def cautions(dataset, prior, problem, best, recommended, seen):
+    """Every Caution of the data, the prior and the result."""
     noise = prior.noise_sd * np.sqrt(np.count_nonzero(dataset.items, axis=1).mean())
-    extra = [checks.silent(problem, policies.label(tuned[0]), seen.theta, seen.decisions[0]),
-             thinned(dataset, len(items)), unresolved(best)]
-    found = checks.data_cautions(dataset, prior, noise) + [caution for caution in extra if caution]
-    return Analysis(dataset, prior, problem, table, best, tuned[0], bool(seen.decisions[0].any()), real, found, TRIED * users)
+    extra = [checks.silent(problem, policies.label(recommended), seen.theta, seen.decisions[0]),
+             thinned(dataset, len(problem.items)), unresolved(best), left_out(best)]
+    return checks.data_cautions(dataset, prior, noise) + [caution for caution in extra if caution]
 
 
 def thinned(dataset, count):
@@ -178,6 +216,13 @@ def thinned(dataset, count):
 def unresolved(best):
     """The recommended policy is not told apart from exploitation."""
     top = best.iloc[0]
-    if top.policy == "Exploitation" or abs(top.over_exploitation) < 2 * top.over_se:
+    if top.policy == "Exploitation" or abs(top.over_exploitation) < half_width(top.over_se, top.replications):
         return checks.Caution("exploration is not resolved", f"{top.policy} earns {top.over_exploitation:+.4g} beside exploitation "
                                 f"(standard error {top.over_se:.2g}): at this cost exploring hardly matters.")
+
+
+def left_out(best):
+    """DTD-DP was not tried."""
+    if "DTD-DP" not in set(best.policy):
+        return checks.Caution("DTD-DP was not tried", "Lives are so long that its dynamic programs would take minutes; UCB and "
+                              "DTD-UCB stand for it.")

@@ -89,7 +89,8 @@ def compared(best):
     pairs = {"reward a user": ("mean", "se"), "over exploitation": ("over_exploitation", "over_se"),
              "below the bound": ("gap", "gap_se")}
     return best[["policy", "alpha"]].assign(**{
-        name: list(map(interval, best[value], best[se])) for name, (value, se) in pairs.items()}, optimism=best.optimism)
+        name: [interval(*pair, count=count) for *pair, count in zip(best[value], best[se], best.replications)]
+        for name, (value, se) in pairs.items()}, optimism=best.optimism)
 
 
 def real_rewards(replayed):
@@ -110,8 +111,14 @@ def answer(found):
         return (f"At cost {found.problem.cost:g} the best policy that was tried forwards nothing: the prior expects too little. The upper "
                 f"bound on what could be earned is {interval(top.bound, top.bound_se)}.")
     share = f" That is {min(100 * top['mean'] / top.bound, 100):.0f} % of what is possible, or more." if top.bound > 0 else ""
-    return (f"At cost {found.problem.cost:g} use {policies.label(found.recommended)}. It earns {interval(top['mean'], top.se)} a "
+    return (f"At cost {found.problem.cost:g} use {policies.label(found.recommended)}. It earns {interval(top['mean'], top.se, count=top.replications)} a "
             f"user, and no policy can earn more than {interval(top.bound, top.bound_se)} (95 % intervals).{share}")
+
+
+def followed(found):
+    """For how long simulated users were followed, and what is left out, in words."""
+    return (f"Every simulated user is followed for {found.horizon:,} items; the bound counts a life without end. What comes "
+            f"after them is worth at most {found.rest:.2g} to any policy.")
 
 
 def guide(dataset, prior, costs):
@@ -139,7 +146,7 @@ def pictures(found):
                      "deviations). Markers are the means of the prior, lines reach one standard deviation to either side."),
              picture(figures.reward_over_cost(figures.Panel(costs, experiments.curves(table), limits), count),
                      "Reward of five policies and the upper bound over the forwarding cost",
-                     f"{at} {top.policy} earns {interval(top.over_exploitation, top.over_se)} more than exploitation. Total "
+                     f"{at} {top.policy} earns {interval(top.over_exploitation, top.over_se, count=top.replications)} more than exploitation. Total "
                      "discounted reward of each policy, alpha tuned, and the upper bound (dashed)."),
              picture(figures.gap_over_cost(figures.Panel(costs, experiments.curves(table, "gap")), count),
                      "Optimality gap of five policies over the forwarding cost",
@@ -172,7 +179,8 @@ def body(found, shown):
         f"to {high:g}.</p>{shown[0]}{grid(preferences(data.features, prior))}",
         f"<h2>Policies at cost {found.problem.cost:g}</h2><p>Alpha was chosen on {found.users} simulated users, the "
         f"numbers come from {int(top.replications)} others (± are 95 % intervals). Policies stand in the order of what they earned on "
-        "the first; optimism is what choosing and measuring on the same users would have added.</p>"
+        "the first; optimism is what choosing and measuring on the same users would have added. "
+        f"{escape(followed(found))}</p>"
         f"{grid(compared(found.best))}", "<h2>Over the cost</h2>", *shown[1:3],
         "<h2>Choosing a cost</h2><p>The cost is in the unit of the ratings: the rating at which you would be indifferent between "
         "showing an item and showing nothing. If an item above it is worth an interruption and one below is not, that is "
