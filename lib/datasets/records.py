@@ -84,10 +84,10 @@ def time_order(user, time):
     """Positions sorted by user, then time, then place in the file; by user and place where time is None."""
     if time is None:
         return np.argsort(user, kind="stable")
-    since = time - time.min(initial=0)
-    span = int(since.max(initial=0)) + 1
+    first, last = int(time.min(initial=0)), int(time.max(initial=0))
+    span = last - first + 1                                  # of Python's integers, which do not overflow
     if (int(user.max(initial=0)) + 1) * span < 2**62:        # one key sorts three times as fast as two
-        return np.argsort(user * np.int64(span) + since, kind="stable")
+        return np.argsort(user * np.int64(span) + (time - first), kind="stable")
     return np.lexsort((time, user))
 
 
@@ -110,7 +110,7 @@ def assemble(user, item, value, time, rows, users, item_names):
     value : array (r,)
         The rating.
     time : int array (r,) or None
-        Seconds since 1970 in UTC.
+        Seconds since 1970 in UTC, or any other unit: it is used for the order and kept.
     rows : int array (m,)
         Row of the feature table of each item code, -1 where the item has no feature.
     users, item_names : sequences of str
