@@ -11,6 +11,7 @@ import re
 import numpy as np
 
 from lib import cache
+from lib.datasets import readers
 from lib.datasets.records import Dataset, Sums
 from lib.datasets.topics import STEPS, checked, labels, learn_topics, reader_sums, unread
 
@@ -84,13 +85,22 @@ def ridge_errors(libraries, shares, readable, ratio, seed):
 
 
 def _numbers(path):
-    """Yield (line number, first number, the other words) of a file whose lines begin with a count."""
-    with open(path, encoding="ascii") as file:
-        for line, text in enumerate(file, 1):
-            size, *words = text.split() or [""]
-            if not size.isdigit() or int(size) != len(words):
-                raise ValueError(f"{path}, line {line}: begins with {size!r} and holds {len(words)} entries")
+    """Yield (line number, the words after the first) of a file whose lines begin with the number of the others."""
+    for first, lines in readers.blocks(path):
+        for line, text in enumerate(lines, first):
+            size, *words = text.split() or [b""]
+            if _whole(size, len(words) + 1) != len(words):
+                raise ValueError(f"{path}, line {line}: begins with {_text(size)} and holds {len(words)} entries")
             yield line, words
+
+
+def _whole(word, below):
+    """The number that `word` is, of at most nine digits; None where it is none or not below `below`."""
+    return int(word) if word.isdigit() and len(word) <= 9 and int(word) < below else None
+
+
+def _text(word):
+    return readers.shown(word.decode(errors="replace"))
 
 
 def read_counts(path, words):
@@ -99,9 +109,9 @@ def read_counts(path, words):
     word, count, start = [], [], [0]
     for line, pairs in _numbers(path):
         for pair in pairs:
-            left, colon, right = pair.partition(":")
-            if not (colon and left.isdigit() and right.isdigit() and int(left) < words):
-                raise ValueError(f"{path}, line {line}: {pair!r} is not word:count with a word below {words}")
+            left, colon, right = pair.partition(b":")
+            if None in (_whole(left, words), _whole(right, 10**9)):
+                raise ValueError(f"{path}, line {line}: {_text(pair)} is not word:count with a word below {words}")
             word.append(int(left))
             count.append(int(right))
         start.append(len(word))
@@ -113,10 +123,22 @@ def read_libraries(path, articles):
     libraries = []
     for line, numbers in _numbers(path):
         for number in numbers:
-            if not (number.isdigit() and int(number) < articles):
-                raise ValueError(f"{path}, line {line}: {number!r} is not an article number below {articles}")
-        libraries.append(np.unique(np.array(numbers, dtype=np.int64)))
+            if _whole(number, articles) is None:
+                raise ValueError(f"{path}, line {line}: {_text(number)} is not an article number below {articles}")
+        libraries.append(np.unique(np.array([int(number) for number in numbers], dtype=np.int64)))
     return libraries
+
+
+def read_vocabulary(path):
+    """The words of vocabulary.dat, one a line; ValueError naming a line that is not UTF-8."""
+    words = []
+    for first, lines in readers.blocks(path):
+        for line, word in enumerate(lines, first):
+            try:
+                words.append(word.decode().strip())
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {line}: {_text(word)} is not UTF-8") from error
+    return words
 
 
 def first_words(words, count=20):
@@ -132,8 +154,7 @@ def derive(folder, k=10, seed=0, smallest=25, stored=4000, passes=10):
     in random order.
     """
     folder = Path(folder)
-    vocabulary = np.array((folder / "vocabulary.dat").read_text(encoding="utf-8").split("\n"))
-    vocabulary = vocabulary[:-1] if vocabulary[-1] == "" else vocabulary
+    vocabulary = np.array(read_vocabulary(folder / "vocabulary.dat"))
     rows, order = learn_topics(read_counts(folder / "mult.dat", len(vocabulary)), k, seed, passes)
     shares, readable = rows / STEPS, rows.any(axis=1)
     raw = read_libraries(folder / "users.dat", len(rows))

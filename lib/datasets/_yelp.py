@@ -1,6 +1,7 @@
 """The Yelp Open Dataset, in every layout in which it has been released, streamed in one pass."""
 from itertools import repeat
 from pathlib import Path
+import re
 
 import msgspec
 import numpy as np
@@ -9,6 +10,7 @@ from lib.datasets import readers
 from lib.datasets.records import by_category, code_table
 
 BUSINESSES = ("Restaurants", "Shopping", "Food", "Beauty & Spas", "Health & Medical", "Nightlife")
+DATES = re.compile(r"([1-9]\d{3}-\d\d-\d\d([ T]\d\d:\d\d:\d\d)?\n)*", re.ASCII)    # one a line
 
 
 class Business(msgspec.Struct, gc=False):
@@ -58,6 +60,8 @@ def yelp(folder, categories=BUSINESSES, skip_damaged=False):
         for name, tokens in zip(ids, found):
             code[name] = len(labels)
             labels.append(tokens)
+    if not labels:
+        raise ValueError(f"{folder}: the business file holds no business")
     notes["items_repeated"] = len(labels) - len(code)
     labels = [labels[i] for i in code.values()]
     code = dict(zip(code, range(len(code))))
@@ -71,8 +75,11 @@ def yelp(folder, categories=BUSINESSES, skip_damaged=False):
         raise ValueError(f"{folder}: the review file holds no review")
     columns = tuple(map(np.concatenate, zip(*parts)))
     del parts
-    return by_category("Yelp Open Dataset", labels, categories, notes, columns,
-                       np.array(list(users), dtype=object), list(code))
+    try:
+        return by_category("Yelp Open Dataset", labels, categories, notes, columns,
+                           np.array(list(users), dtype=object), list(code))
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
 
 
 def _find(folder, kind):
@@ -110,12 +117,12 @@ def split_categories(value):
 
 def _reviews(records):
     dates = [r.date for r in records]
-    if set(map(len, dates)) - {10, 19}:
-        wrong = next(date for date in dates if len(date) not in (10, 19))
-        raise ValueError(f"date is {wrong!r}: it must be 2014-01-31 or 2014-01-31 23:59:59")
-    stars = np.array([r.stars for r in records], dtype=np.float32)
+    if not DATES.fullmatch("\n".join([*dates, ""])):
+        wrong = next((date for date in dates if not DATES.fullmatch(date + "\n")), "")
+        raise ValueError(f"date is {readers.shown(wrong)}: it must be 2014-01-31 or 2014-01-31 23:59:59")
+    stars = np.array([r.stars for r in records], dtype=float)
     if not ((stars >= 1) & (stars <= 5)).all():
         raise ValueError(f"stars is {stars[~((stars >= 1) & (stars <= 5))][0]}: it must lie in 1 to 5")
     times = np.array(dates, dtype="datetime64[s]").astype(np.int64)
     return (_filled("user_id", [r.user_id for r in records]),
-            _filled("business_id", [r.business_id for r in records]), stars, times)
+            _filled("business_id", [r.business_id for r in records]), stars.astype(np.float32), times)
