@@ -2,6 +2,7 @@
 import gzip
 import itertools
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lib import datasets
-from lib.datasets import _yelp, records
+from lib.datasets import _arxiv, _yelp, records
 from lib.experiments import sources
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
@@ -160,9 +161,10 @@ def test_a_business_listed_twice_counts_once(tmp_path):
     (review("", "a", 3), "user_id is blank"), (review("u", " ", 3), "business_id is blank"),
     (review(7, "a", 3), r"Expected `str`, got `int` - at `\$.user_id`"),
     (review("u", "a", 11), "stars is 11.0"), (review("u", "a", 0), "stars is 0.0"), (review("u", "a", "4"), "stars"),
-    (review("u", "a", None), "stars"), (review("u", "a", 3, "06/05/2014"), "in datetime string|parsing datetime"),
+    (review("u", "a", None), "stars"), (review("u", "a", 3, "06/05/2014"), "date is '06/05/2014'"),
     (review("u", "a", 3, "2014-02-30"), "2014-02-30"), (review("u", "a", 3, "2014"), "date is '2014'"),
-    (review("u", "a", 3, "now"), "date is 'now'"), (review("u", "a", 3, None), "date"),
+    (review("u", "a", 3, "now"), "date is 'now'"), (review("u", "a", 3, "+002014-01"), "date is "),
+    (review("u", "a", 3, "2014-01-01T00:00+01"), "date is "), (review("u", "a", 1e300), "stars is 1e.300"), (review("u", "a", 3, None), "date"),
     ({"user_id": "u", "business_id": "a", "stars": 3}, "date"),
 ])
 def test_a_wrong_review_is_named_or_counted(tmp_path, wrong, message):
@@ -228,7 +230,8 @@ def test_ids_are_text(tmp_path):
     assert found == [([[1, 0], [0, 2.5]], [1, 2]), ([[1, 1]], [3]), ([[1, 1]], [4])]
     assert data.notes == {"ratings_read": 5, "ratings_of_unknown_items": 0, "ratings_repeated": 0,
                           "ratings_without_feature": 1, "items_read": 4, "items_without_feature": 1,
-                          "items_not_summing_to_1": 3, "columns_ignored": [], "rating_range": (1.0, 5.0)}
+                          "items_not_summing_to_1": 3, "columns_ignored": [], "columns_taken": [], "times": [],
+                          "rating_range": (1.0, 5.0), "warnings": []}
 
 
 @pytest.mark.parametrize("separator, header", list(itertools.product(",;\t", ("user_id,item_id,rating,time,note",
@@ -253,6 +256,102 @@ def test_separators_and_headers(tmp_path, separator, header):
 def test_wrong_ratings(tmp_path, rows, options, message):
     with pytest.raises(ValueError, match=message):
         own(tmp_path, ITEMS, f"user_id,item_id,rating\n{rows}\n", **options)
+
+
+def timed(folder, *times, **options):
+    """The ratings 1, 2, ... of one user and one item at `times`: the one that counts, and the notes."""
+    rows = [f"u,7,{n},{time}" for n, time in enumerate(times, 1)]
+    data = own(folder, ITEMS, "\n".join(["user_id,item_id,rating,time", *rows]) + "\n", **options)
+    return data.ratings.value[-1], data.notes["times"]
+
+
+@pytest.mark.parametrize("times, options, last, span", [
+    (("1420070400000", "1483228800"), {}, None, "line 2, column time is 1420070400000: no plausible number of seconds"),
+    (("1483228800", "1420070400000"), {}, None, "line 3, column time is 1420070400000"),                       # mixed
+    (("1483228800", "1420070400000"), {"time_unit": "ms"}, None, "line 3, column time is 1420070400000, and .*line 2.* is 1483228800"),
+    (("1483228800000", "1420070400000"), {"time_unit": "ms"}, 1, "2015-01-01 00:00:00 to 2017-01-01 00:00:00"),
+    (("2017-01-01", "1420070400"), {}, 1, "2015-01-01 00:00:00 to 2017-01-01 00:00:00"),
+    (("20200301", "1483228800"), {}, None, "line 2, column time is 20200301: a date written as digits"),
+    (("2015-01-01", "42370"), {}, None, "line 2, column time is 2015-01-01, and .*line 3, column time is 42370: no unit makes"),
+    (("1420070400", "0"), {}, None, "line 3, column time is 0"), (("1420070400", "0"), {"time_unit": "s"}, 1, "1970-01-01 00:00:00 to 2015"),
+    (("1420070400.9", "1420070400.2"), {}, 1, "2015"), (("1420070400.000000002", "1420070400.000000001"), {}, 1, "2015"),
+    (("2015-01-01T00:00:00.0000002", "2015-01-01T00:00:00.0000001"), {}, 1, "2015"),
+    (("9.2e18", "1"), {}, None, "line 2, column time is '9.2e18'"), (("1", "-9200000000000000000"), {}, None, "line 3, .*does not lie in"),
+    (("9200000000000000000", "-9200000000000000000"), {"time_unit": "ns"}, 1, "1678-06-18 .* to 2261-07-"),    # beyond 64 bits apart
+    (("9", "10"), {}, 2, "numbers 9 to 10, of which only the order is used"), (("1", "2"), {"time_unit": "h"}, None, "time_unit is 'h'"),
+])
+def test_the_latest_rating_whatever_the_unit(tmp_path, times, options, last, span):
+    if last is None:
+        with pytest.raises(ValueError, match=span):
+            timed(tmp_path, *times, **options)
+    else:
+        value, (words,) = timed(tmp_path, *times, **options)
+        assert value == last and re.match(span, words)
+
+
+def test_clicks_take_a_unit_too(tmp_path):
+    (tmp_path / "clicks.csv").write_text("userId,paperId,click,timestamp\nu,a,1,1420070400500\nu,b,0,1420070400250\n")
+    papers = _arxiv.Catalogue("s", ("a", "b"), np.array([[9000, 1000], [5000, 5000]]), (("x",), ("y",)), {})
+    with pytest.raises(ValueError, match="clicks.csv, line 2, column time is .*Give time_unit='ms'"):
+        _arxiv.with_clicks(papers, tmp_path / "clicks.csv", articles=None)
+    data = _arxiv.with_clicks(papers, tmp_path / "clicks.csv", articles=None, time_unit="ms")
+    assert data.ratings.value.tolist() == [0, 1] and data.ratings.time.tolist() == [1420070400.25, 1420070400.5]
+    assert data.notes["columns_taken"] == ["userId as user_id", "paperId as item_id", "click as clicked", "timestamp as time"]
+
+
+def test_a_time_stamp_by_another_name(tmp_path):
+    data = own(tmp_path, ITEMS, "userId,movieId,score,timestamp\nu,7,2,1420070400\nu,7,1,1400000000\n")
+    assert data.ratings.value.tolist() == [2] and data.notes["ratings_repeated"] == 1 and data.notes["columns_ignored"] == []
+    with pytest.raises(ValueError, match="ratings.csv: user 'u', item '7' .* no times .*; if one of the columns when holds the time"):
+        own(tmp_path, ITEMS, "user_id,item_id,rating,when\nu,7,2,1420070400\nu,7,1,1400000000\n")
+    with pytest.raises(ValueError, match="line 1: each of the columns date, timestamp could be time"):
+        own(tmp_path, ITEMS, "user_id,item_id,rating,date,timestamp\nu,7,2,2015-01-01,1420070400\n")
+
+
+def test_an_open_quote(tmp_path):
+    rows = ['"u0,7,3,1400000000', *(f"u{n},NA,4,14000000{n:02d}" for n in range(1, 60))]
+    with pytest.raises(ValueError, match=r"ratings.csv, line 2: a quote is opened there"):
+        own(tmp_path, ITEMS, "\n".join(["user_id,item_id,rating,time", *rows]) + "\n")
+
+
+def table(name, values):
+    """A table of items with the column `name` before two features of ones and zeros."""
+    return f"{name},item_id,red,blue\n" + "".join(f"{v},{i},{i % 2},1\n" for i, v in enumerate(values))
+
+
+@pytest.mark.parametrize("name, values, certain, what", [
+    ("Unnamed: 0", range(40), True, "column Unnamed: 0 looks like a running number .*0 to 39 from the first"),
+    ("level", range(1, 13), True, "column level looks like a running number"), ("index", range(3), True, "a running number"),
+    ("level", range(1, 6), False, "column level looks like a running number"),
+    ("tmdbId", [862, 8844, 15602, 31357, 11862, 949], True, "column tmdbId looks like an identifier"),
+    ("Unnamed: 0", [0, 2, 3, 7, 11, 12, 19], True, "an identifier"),                        # row numbers after a selection
+    ("year", [1995, 1995, 2003, 2010, 1987], False, "column year looks like a year"),
+    ("added", [1420070400 + 86400 * n * n for n in range(9)], False, "an identifier or a time"),
+    ("popular", [(7 * n) % 41 for n in range(40)], False, "an identifier or a rank"),
+])
+def test_columns_that_are_no_features(tmp_path, name, values, certain, what):
+    arguments = tmp_path, table(name, values), "user_id,item_id,rating\nu,0,1\nu,1,2\n"
+    if certain:
+        with pytest.raises(ValueError, match=rf"items.csv, line 1, {what if what.startswith('column') else '.*' + what}"):
+            own(*arguments)
+    else:
+        warning, = own(*arguments).notes["warnings"]
+        assert re.search(what, warning) and "items.csv" in warning and f"column {name} " in warning
+
+
+@pytest.mark.parametrize("name, values", [
+    ("valid", [0, 1, 0, 1, 1, 0]), ("grid", [3, 1, 4, 1, 5, 9]), ("share", [n / 40 for n in range(40)]), ("price", [1, 2, 3, 2]),
+    ("has_id", [0, 1] * 20), ("pages", [120, 300, 120, 80, 300, 240, 90, 120]), ("same", [2000] * 9), ("x", [0, 1, 2, 3]),
+])
+def test_columns_that_may_be_features(tmp_path, name, values):
+    assert own(tmp_path, table(name, values), "user_id,item_id,rating\nu,0,1\nu,1,2\n").notes["warnings"] == []
+
+
+def test_ratings_of_any_size_keep_their_digits(tmp_path):
+    data = own(tmp_path, ITEMS, "user_id,item_id,rating\nu,7,1000000.59375\nu,NA,999999.40625\n")
+    assert data.ratings.value.tolist() == [1000000.59375, 999999.40625] and data.notes["rating_range"] == (999999.40625, 1000000.59375)
+    with pytest.raises(ValueError, match="column rating is 1000000.59375: the scale is 999999.5 to 1000000.5"):
+        own(tmp_path, ITEMS, "user_id,item_id,rating\nu,7,1000000.59375\n", scale=(999999.5, 1000000.5))
 
 
 def test_a_wrong_time(tmp_path):
@@ -316,6 +415,11 @@ def test_time_order_for_any_span_of_times(step):
     user, time = rng.integers(0, 9, 300).astype(np.int32), (rng.integers(-3, 4, 300) * step)
     expected = sorted(range(300), key=lambda i: (user[i], time[i], i))
     assert records.time_order(user, time).tolist() == expected
+
+
+def test_time_order_over_more_than_64_bits():
+    time = np.array([9, -9, 1, -9]) * 10**18
+    assert records.time_order(np.zeros(4, dtype=np.int32), time).tolist() == [1, 3, 2, 0]
 
 
 def test_without_times_the_order_of_the_file_is_kept():

@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 
 from lib.datasets import _csv, readers, topics
-from lib.datasets.records import Dataset, assemble, distinct, thin
+from lib.datasets.records import Dataset, distinct, thin
 
 RIDGE = 1.0
-ALIASES = {"user": "user_id", "paper": "item_id"}
+ALIASES = {"paper": "item_id", "paperid": "item_id", "click": "clicked", "clicks": "clicked"}
 TEX = re.compile(r"\$[^$]*\$|\\[a-zA-Z]+")
 
 
@@ -60,7 +60,8 @@ def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, s
         or begins with `cond-mat.`; its year is that of versions[0].created in UTC.
     clicks : str or Path
         CSV with the columns `user_id` (or user), `item_id` (or paper), `clicked` (0 or 1), and optionally
-        `time` (see `ratings`).  Clicks on other papers are dropped and counted.
+        `time` (see `ratings`; where its numbers need a unit, call `catalogue`, then `with_clicks` with
+        time_unit).  Clicks on other papers are dropped and counted.
     year, k, seed : int
         Year of first submission, number of topics, and the seed of topics and samples.
     articles : int or None
@@ -84,11 +85,12 @@ def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, s
     return with_clicks(catalogue(snapshot, year, k, seed, skip_damaged), clicks, seed, articles, ratio)
 
 
-def with_clicks(catalogue, clicks, seed=0, articles=500, ratio=None):
-    """The Dataset of a Catalogue and a click log; arguments and errors as `arxiv` has them."""
+def with_clicks(catalogue, clicks, seed=0, articles=500, ratio=None, time_unit=None):
+    """The Dataset of a Catalogue and a click log; arguments and errors as `arxiv` and `ratings` have them."""
     source, names, rows, words, notes = catalogue
     code = {name: i for i, name in enumerate(names)}
-    users, columns, ignored = _csv.read_ratings(clicks, code, "clicked", (0, 1), strict=False, aliases=ALIASES)
+    users, columns, told = _csv.read_ratings(clicks, code, "clicked", (0, 1), strict=False, aliases=ALIASES,
+                                            time_unit=time_unit)
     if not np.isin(columns[2], (0, 1)).all():
         raise ValueError(f"{clicks}: column clicked holds {columns[2][~np.isin(columns[2], (0, 1))][0]}, not 0 or 1")
     if ratio is None and columns[2].all():
@@ -97,8 +99,8 @@ def with_clicks(catalogue, clicks, seed=0, articles=500, ratio=None):
         columns = with_unread(columns, rows.any(axis=1), ratio, seed)
     items, probs, place = distinct(rows / topics.STEPS)
     people = np.array(list(users), dtype=object)
-    kept, counts = assemble(*columns, place, people, names)
-    notes = notes | counts | {"columns_ignored": ignored, "papers_without_words": int((place < 0).sum())}
+    kept, counts = _csv.in_seconds(columns, place, people, names, clicks, told)
+    notes = notes | counts | told | {"papers_without_words": int((place < 0).sum())}
     full = Dataset(f"{source}, {clicks}", topics.labels(words), items, probs, people, kept, None, RIDGE, words, notes)
     return full if articles is None else thin(full, min(articles, len(items)), seed)
 
@@ -155,8 +157,11 @@ def first_year(versions):
     created = versions[0].created if versions else None
     if not created:
         return None
-    moment = email.utils.parsedate_to_datetime(created)
-    return (moment.astimezone(datetime.timezone.utc) if moment.tzinfo else moment).year
+    try:
+        moment = email.utils.parsedate_to_datetime(created)
+        return (moment.astimezone(datetime.timezone.utc) if moment.tzinfo else moment).year
+    except OverflowError as error:
+        raise ValueError(f"created is {readers.shown(created)}: {error}") from error
 
 
 def topics_of(texts, k, seed):

@@ -1,11 +1,20 @@
 """A stream of your own: two CSV files, checked cell by cell."""
+import re
+
 import numpy as np
 
 from lib.datasets import readers
 from lib.datasets.records import Dataset, assemble, distinct
 
+ALIASES = {other: name for name, others in {
+    "user_id": "user uid customer customerid reviewer reviewerid",
+    "item_id": "item movie movieid product productid article articleid book bookid business businessid song songid track trackid",
+    "rating": "score stars overall",
+    "time": "timestamp datetime date unixtime unixreviewtime createdat ratedat",
+}.items() for other in others.split()}
 
-def ratings(items_csv, ratings_csv, scale=None):
+
+def ratings(items_csv, ratings_csv, scale=None, time_unit=None):
     """Your own stream: a table of items with their features, and a table of users' ratings.
 
     Columns, separated by commas, semicolons or tabs; names matched whatever their case:
@@ -14,7 +23,9 @@ def ratings(items_csv, ratings_csv, scale=None):
     - ratings: `user_id`, `item_id`, `rating`, and optionally `time` (seconds since 1970, or an ISO date
       or time, taken as UTC where it names no zone).  Other columns are ignored and named in notes.
 
-    Ids are text ("007" is not "7").  The latest of several ratings of a (user, item) counts.
+    Where a column is absent, a usual other name stands for it (`userId`, `movieId`, `score`, `timestamp`: see
+    ALIASES), and notes["columns_taken"] says so.  Ids are text ("007" is not "7").  The latest of several ratings
+    of a (user, item) counts.  notes["warnings"] holds a sentence for each column that does not look like a feature.
 
     Parameters
     ----------
@@ -22,6 +33,9 @@ def ratings(items_csv, ratings_csv, scale=None):
         Plain or gzip, UTF-8.
     scale : (low, high) or None
         Ratings outside it are errors.  None accepts every finite rating; notes holds the range found.
+    time_unit : None, "s", "ms", "us" or "ns"
+        Unit of times that are numbers.  None takes them for seconds and refuses what may be something else;
+        small numbers (below 1e8) are a count of their own, of which the order is used.
 
     Returns
     -------
@@ -32,20 +46,34 @@ def ratings(items_csv, ratings_csv, scale=None):
     ValueError
         Naming file, line, column and value.
     """
-    features, vectors, rows_of = read_items(items_csv)
+    features, vectors, rows_of, warnings = read_items(items_csv)
     items, probs, rows = distinct(vectors)
-    users, columns, ignored = read_ratings(ratings_csv, rows_of, "rating", scale)
+    users, columns, told = read_ratings(ratings_csv, rows_of, "rating", scale, time_unit=time_unit)
     names = np.array(list(users), dtype=object)
-    kept, notes = assemble(*columns, rows, names, list(rows_of))
+    kept, notes = in_seconds(columns, rows, names, list(rows_of), ratings_csv, told)
     notes |= {"items_read": len(rows), "items_without_feature": int((rows < 0).sum()),
-              "items_not_summing_to_1": int((abs(vectors.sum(axis=1) - 1) > 1e-6).sum()),
-              "columns_ignored": ignored, "rating_range": (float(columns[2].min()), float(columns[2].max()))}
+              "items_not_summing_to_1": int((abs(vectors.sum(axis=1) - 1) > 1e-6).sum()), **told,
+              "rating_range": (float(columns[2].min()), float(columns[2].max())), "warnings": warnings}
     return Dataset(f"{items_csv}, {ratings_csv}", features, items, probs, names, kept, None, 0.0, (), notes)
 
 
+def in_seconds(columns, rows, users, item_names, path, told):
+    """`assemble` for columns from `read_ratings`: ordered by the nanosecond, kept in seconds; errors name `path`."""
+    try:
+        kept, notes = assemble(*columns, rows, users, item_names)
+    except ValueError as error:
+        unused = ", ".join(told["columns_ignored"])
+        hint = f"; if one of the columns {unused} holds the time, call it time" if unused and columns[3] is None else ""
+        raise ValueError(f"{path}: {error}{hint}") from error
+    return kept if kept.time is None else kept._replace(time=readers.seconds(kept.time)), notes
+
+
 def read_items(path):
-    """Feature names, the vectors (m, k), and each item id's position in them."""
-    features, rows = readers.read_csv(path, ("item_id",))
+    """Feature names, the vectors (m, k), each item id's position in them, and warnings.
+
+    A column that is certainly no feature is an error, one that hardly is a warning: see `resembles`.
+    """
+    features, rows, _ = readers.read_csv(path, ("item_id",), aliases=ALIASES)
     if not features:
         raise ValueError(f"{path}: no feature column beside item_id")
     vectors, lines = {}, {}
@@ -61,18 +89,68 @@ def read_items(path):
         lines[name] = line
     if not any(map(any, vectors.values())):
         raise ValueError(f"{path}: none of its {len(vectors)} items has a non-zero feature")
-    return tuple(features), np.array(list(vectors.values())), {name: i for i, name in enumerate(vectors)}
+    table = np.array(list(vectors.values()))
+    return tuple(features), table, {name: i for i, name in enumerate(vectors)}, check_features(path, features, table)
 
 
-def read_ratings(path, rows_of, column, scale=None, strict=True, aliases=None):
-    """Users' codes, the columns (user, item, value, time or None), and the names of the columns ignored.
+def check_features(path, features, vectors):
+    """A sentence for each column that hardly is a feature; ValueError for one that certainly is none."""
+    warnings = []
+    for name, column in zip(features, vectors.T):
+        what, certain = resembles(name, column)
+        said = (f"{path}, line 1, column {name} looks like {what} and not like a feature ({column[0]:.15g} to {column[-1]:.15g} "
+                "from the first to the last row)")
+        if certain:
+            raise ValueError(f"{said}: remove it from the table of items")
+        if what:
+            warnings.append(f"{said}: remove it, or scale it to 0 to 1.")
+    return warnings
+
+
+KEY = re.compile(r"(?i:(.*[^a-z])?(id|index|idx|isbn|asin|ean|unnamed.*))|.*[a-z](Id|ID)")
+FEW, SURE, MANY = 5, 10, 20            # items from which numbers say something, say it for certain, and are rarely all different
+
+
+def resembles(name, column):
+    """What a column of items (m,) looks like that is no feature, or "", and whether that is certain.
+
+    Row numbers, each one more than the one before, are certain from ten items on or in a column with an
+    identifier's name, and so are other whole numbers in such a column of which most differ.  Years and times are
+    told by their size; other whole numbers that are all different may be identifiers, from twenty items on.
+
+    Examples
+    --------
+    >>> resembles("Unnamed: 0", np.arange(6.)), resembles("jazz", np.array([0, 1, 1, 0, 1.]))
+    (('a running number', True), ('', False))
+    """
+    named = bool(KEY.fullmatch(name))
+    if (column % 1).any() or len(column) < (3 if named else FEW):
+        return "", False
+    different = len(np.unique(column))
+    if (np.diff(column) == 1).all():
+        return "a running number", named or len(column) >= SURE
+    if named and different > max(2, len(column) / 2):
+        return "an identifier", True
+    if different > 1 and column.min() >= 1900 and column.max() <= 2100:
+        return "a year", False
+    if column.min() >= readers.SINCE:
+        return "an identifier or a time", False
+    if different == len(column) >= MANY:
+        return "an identifier or a rank", False
+    return "", False
+
+
+def read_ratings(path, rows_of, column, scale=None, strict=True, aliases=None, time_unit=None):
+    """Users' codes, the columns (user, item, value, time or None), and notes on the columns.
 
     `rows_of` maps item ids to codes; another id is an error when `strict`, else its code is -1.  `aliases`
-    are other names of columns (see `read_csv`).
+    are other names of columns beside ALIASES (see `read_csv`).  Time is in nanoseconds (see `readers.moment`).
     """
+    if time_unit not in (None, *readers.UNITS):
+        raise ValueError(f"time_unit is {time_unit!r}: it must be None or one of {', '.join(readers.UNITS)}")
     low, high = (-np.inf, np.inf) if scale is None else scale
-    ignored, rows = readers.read_csv(path, ("user_id", "item_id", column), ("time",), aliases)
-    users, found = {}, []
+    ignored, rows, renamed = readers.read_csv(path, ("user_id", "item_id", column), ("time",), ALIASES | (aliases or {}))
+    users, found, kinds = {}, [], {}
     for line, cells in rows:
         where = f"{path}, line {line}, column "
         user = readers.identifier(cells["user_id"], f"{where}user_id")
@@ -81,10 +159,29 @@ def read_ratings(path, rows_of, column, scale=None, strict=True, aliases=None):
             raise ValueError(f"{where}item_id is {item!r}: the table of items has no such id")
         value = readers.number(cells[column], f"{where}{column}")
         if not low <= value <= high:
-            raise ValueError(f"{where}{column} is {value:g}: the scale is {low} to {high}")
-        time = readers.seconds(cells["time"], f"{where}time") if "time" in cells else 0
+            raise ValueError(f"{where}{column} is {value:.15g}: the scale is {low} to {high}")
+        time = _time(cells["time"], f"{where}time", time_unit, kinds) if "time" in cells else 0
         found.append((users.setdefault(user, len(users)), rows_of.get(item, -1), value, time))
     if not found:
         raise ValueError(f"{path}: it holds no rating")
     user, item, value, time = (np.array(part) for part in zip(*found))
-    return users, (user, item, value, time if "time" in cells else None), ignored
+    told = {"columns_ignored": ignored, "columns_taken": [f"{old} as {name}" for name, old in renamed.items()],
+            "times": _span(time, kinds, time_unit)}
+    return users, (user, item, value, time if kinds else None), told
+
+
+def _span(time, kinds, unit):
+    """The first and the last of the times in words, in a list; [] where there is none."""
+    first, last = int(time.min()), int(time.max())
+    if set(kinds) == {"count"} and unit is None:
+        return [f"numbers {first / 1e9:.15g} to {last / 1e9:.15g}, of which only the order is used"]
+    return [f"{readers.utc(first)} to {readers.utc(last)}"] if kinds else []
+
+
+def _time(cell, where, unit, kinds):
+    """A time in nanoseconds; the first of each kind is entered in `kinds` and compared with the others."""
+    time, kind = readers.moment(cell, where, unit)
+    if kind not in kinds:
+        kinds[kind] = where, cell
+        readers.one_unit(kinds, unit)
+    return time
