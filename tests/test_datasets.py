@@ -320,12 +320,13 @@ def table(name, values):
 
 
 @pytest.mark.parametrize("name, values, certain, what", [
-    ("Unnamed: 0", range(40), True, "column Unnamed: 0 looks like a running number .*0 to 39 from the first"),
+    ("Unnamed: 0", range(40), True, "column Unnamed: 0 looks like a running number .*0 to 39"),
     ("level", range(1, 13), True, "column level looks like a running number"), ("index", range(3), True, "a running number"),
     ("level", range(1, 6), False, "column level looks like a running number"),
     ("tmdbId", [862, 8844, 15602, 31357, 11862, 949], True, "column tmdbId looks like an identifier"),
     ("Unnamed: 0", [0, 2, 3, 7, 11, 12, 19], True, "an identifier"),                        # row numbers after a selection
     ("year", [1995, 1995, 2003, 2010, 1987], False, "column year looks like a year"),
+    ("born", [1995, 0, 2003, 2010, 1987], False, r"column born looks like a year .*it runs from 0 to 2010"),
     ("added", [1420070400 + 86400 * n * n for n in range(9)], False, "an identifier or a time"),
     ("popular", [(7 * n) % 41 for n in range(40)], False, "an identifier or a rank"),
 ])

@@ -98,8 +98,8 @@ def check_features(path, features, vectors):
     warnings = []
     for name, column in zip(features, vectors.T):
         what, certain = resembles(name, column)
-        said = (f"{path}, line 1, column {name} looks like {what} and not like a feature ({column[0]:.15g} to {column[-1]:.15g} "
-                "from the first to the last row)")
+        said = (f"{path}, line 1, column {name} looks like {what} and not like a feature (it runs from {column.min():.15g} to "
+                f"{column.max():.15g})")
         if certain:
             raise ValueError(f"{said}: remove it from the table of items")
         if what:
@@ -131,7 +131,8 @@ def resembles(name, column):
         return "a running number", named or len(column) >= SURE
     if named and different > max(2, len(column) / 2):
         return "an identifier", True
-    if different > 1 and column.min() >= 1900 and column.max() <= 2100:
+    known = column[column > 0]                          # zeros stand for what is missing
+    if different > 2 and known.min() >= 1900 and known.max() <= 2100:
         return "a year", False
     if column.min() >= readers.SINCE:
         return "an identifier or a time", False
