@@ -149,3 +149,16 @@ def test_damaged(tmp_path, kind):
     def run(content):
         attempt(tmp_path, kind, content)
     run()
+
+
+def test_a_damaged_file_of_derived_numbers(tmp_path):
+    path = tmp_path / "derived.npz"
+    _citeulike.save({"topics": np.arange(6), "words": np.array(["a", "b"])}, path)
+    content = path.read_bytes()
+    for n in range(0, len(content), 7):
+        for wrong in (content[:n], content[:n] + bytes([content[n] ^ 16]) + content[n + 1:]):
+            path.write_bytes(wrong)
+            try:
+                _citeulike.load(path)                    # a byte that nothing depends on may have changed
+            except ValueError as error:
+                assert f"{path}: damaged" in str(error)

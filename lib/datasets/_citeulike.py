@@ -185,6 +185,11 @@ def save(arrays, path):
 
 
 def load(path=STORED):
-    """The arrays that `save` wrote."""
-    with np.load(path, allow_pickle=False) as stored:
-        return dict(stored)
+    """The arrays that `save` wrote; ValueError naming the file where it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+    except FileNotFoundError:
+        raise
+    except Exception as error:                          # of zip, zlib, NumPy or Python, as the damage has it
+        raise ValueError(f"{path}: damaged, fetch or derive it again: {error}") from error
