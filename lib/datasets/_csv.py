@@ -64,7 +64,7 @@ def in_seconds(columns, rows, users, item_names, path, told):
     except ValueError as error:
         unused = ", ".join(told["columns_ignored"])
         hint = f"; if one of the columns {unused} holds the time, call it time" if unused and columns[3] is None else ""
-        raise ValueError(f"{path}: {error}{hint}") from error
+        raise ValueError(f"{path}: {str(error)[:300]}{hint[:300]}") from error
     return kept if kept.time is None else kept._replace(time=readers.seconds(kept.time)), notes
 
 
@@ -81,11 +81,11 @@ def read_items(path):
         where = f"{path}, line {line}, column "
         name = readers.identifier(cells["item_id"], f"{where}item_id")
         if name in vectors:
-            raise ValueError(f"{where}item_id is {name!r}: line {lines[name]} has that id already")
-        vectors[name] = [readers.number(cells[f], f"{where}{f}") for f in features]
+            raise ValueError(f"{where}item_id is {readers.shown(name)}: line {lines[name]} has that id already")
+        vectors[name] = [readers.number(cells[f], f"{where}{f[:60]}") for f in features]
         if min(vectors[name]) < 0:
             wrong = int(np.argmin(vectors[name]))
-            raise ValueError(f"{where}{features[wrong]} is {min(vectors[name])}: features are nonnegative")
+            raise ValueError(f"{where}{features[wrong][:60]} is {min(vectors[name])}: features are nonnegative")
         lines[name] = line
     if not any(map(any, vectors.values())):
         raise ValueError(f"{path}: none of its {len(vectors)} items has a non-zero feature")
@@ -98,7 +98,7 @@ def check_features(path, features, vectors):
     warnings = []
     for name, column in zip(features, vectors.T):
         what, certain = resembles(name, column)
-        said = (f"{path}, line 1, column {name} looks like {what} and not like a feature (it runs from {column.min():.15g} to "
+        said = (f"{path}, line 1, column {name[:60]} looks like {what} and not like a feature (it runs from {column.min():.15g} to "
                 f"{column.max():.15g})")
         if certain:
             raise ValueError(f"{said}: remove it from the table of items")
@@ -157,7 +157,7 @@ def read_ratings(path, rows_of, column, scale=None, strict=True, aliases=None, t
         user = readers.identifier(cells["user_id"], f"{where}user_id")
         item = readers.identifier(cells["item_id"], f"{where}item_id")
         if strict and item not in rows_of:
-            raise ValueError(f"{where}item_id is {item!r}: the table of items has no such id")
+            raise ValueError(f"{where}item_id is {readers.shown(item)}: the table of items has no such id")
         value = readers.number(cells[column], f"{where}{column}")
         if not low <= value <= high:
             raise ValueError(f"{where}{column} is {value:.15g}: the scale is {low} to {high}")

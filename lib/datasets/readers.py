@@ -199,7 +199,7 @@ def read_csv(path, required, optional=(), aliases=None):
         raise ValueError(f"{where}: column {names.index('') + 1} has no name. A first column without a name is mostly a "
                          "table's row numbers, a last one a separator at the end of the line: remove it")
     if len(set(names)) < len(names):
-        raise ValueError(f"{where}: a column has a name that is taken: {names}")
+        raise ValueError(f"{where}: a column has a name that is taken: {shown(names, 300)}")
     others = [name for name in names if name not in {*required, *optional}]
     return others, _rows(path, lines, separator, names, count), renamed
 
@@ -227,7 +227,7 @@ def _named(header, wanted, aliases, where=None):
     for missing in [name for name in wanted if name not in names]:
         found = [i for i, name in enumerate(names) if known.get(plain(name)) == missing]
         if len(found) > 1 and where:
-            raise ValueError(f"{where}: each of the columns {', '.join(header[i] for i in found)} could be {missing}: "
+            raise ValueError(f"{where}: each of the columns {', '.join(header[i][:60] for i in found)[:300]} could be {missing}: "
                              f"give the right one the name {missing}")
         if found:
             names[found[0]], renamed[missing] = missing, header[found[0]]
@@ -472,7 +472,7 @@ def one_unit(kinds, unit=None):
     other = [kinds[kind] for kind in (UNITS if unit else ("count",)) if kind in kinds and kind != unit]
     if usual and other:
         (here, cell), (there, odd) = usual[0], other[0]
-        raise ValueError(f"{here} is {cell}, and {there} is {odd}: no unit makes both times from 1973 to 2100. Write all as "
+        raise ValueError(f"{here} is {cell[:60]}, and {there} is {odd[:60]}: no unit makes both times from 1973 to 2100. Write all as "
                          "dates, or as numbers of one unit" + ("" if unit else ", and give time_unit"))
 
 
