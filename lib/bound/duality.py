@@ -22,13 +22,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from lib import streams
+from lib import posterior, streams
 from lib.bound import penalty, relaxations
-from lib.bound.penalty import PATHS, arrivals, compile_problem, least_charges, steps
+from lib.bound.penalty import arrivals, least_charges, steps
 from lib.dp import first_forward
 from lib.problem import Estimate, noise_var
 
-SEQUENCES = 34                            # purpose of the random streams
 Z95 = 1.6448536269514722                  # standard normal quantile, one-sided 95 %
 LEAF = 8                                  # fewest paths for the leaf of one item, when there are paths enough
 
@@ -62,8 +61,8 @@ def forward_values(problem, sequences=400, seed=0):
         comes after the sampled arrivals being counted at hindsight.
     """
     horizon = steps(problem.gamma, 1e-4, 1500)
-    ahead = arrivals(problem, (max(sequences // 8, 2), 8, horizon), streams.generator(seed, SEQUENCES))
-    out = penalty.full_observation_values(compile_problem(problem), problem.mu, problem.Sigma, ahead, np.arange(-1, len(problem.probs)))
+    ahead = arrivals(problem, (max(sequences // 8, 2), 8, horizon), streams.generator(seed, streams.Purpose.SEQUENCES))
+    out = penalty.full_observation_values(posterior.compile_problem(problem), problem.mu, problem.Sigma, ahead, np.arange(-1, len(problem.probs)))
     out[:, 0] += problem.gamma**horizon * relaxations.hindsight(problem)
     out[:, 1:] += out[:, :1] + problem.items @ problem.mu - problem.cost
     return out
@@ -131,12 +130,8 @@ def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400)
 
 def after(problem, x, y):
     """The problem that is left after feedback y on item x."""
-    along = problem.Sigma @ problem.items[x]
-    total = max(problem.items[x] @ along, 0.0) + noise_var(problem)[x]
-    if total == 0:
-        return problem
-    return problem._replace(mu=problem.mu + along * ((y - problem.items[x] @ problem.mu) / total),
-                            Sigma=problem.Sigma - np.outer(along, along) / total)
+    belief = posterior.step(posterior.Belief(problem.mu, problem.Sigma), problem.items[x], y, noise_var(problem)[x])
+    return problem._replace(mu=belief.mu, Sigma=belief.Sigma)
 
 
 def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
@@ -160,7 +155,7 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
     leaves = _leaves(problem, known, paths, inner, effort, (*seed, 1))
     sd = np.sqrt(np.einsum("xi,ij,xj->x", problem.items, problem.Sigma, problem.items) + noise_var(problem))
     for x in np.flatnonzero(slope):
-        rng = streams.generator((*seed, 2), PATHS, int(x))
+        rng = streams.generator((*seed, 2), streams.Purpose.PATHS, int(x))
         z = norm.ppf((np.arange(outer) + rng.random(outer)) / outer)
         rest = [after(problem, x, problem.items[x] @ problem.mu + sd[x] * z[i]) for i in range(outer)]
         leaves[x] = np.array([relaxations.full_observation(left, 400, seed=int(rng.integers(2**31))).mean

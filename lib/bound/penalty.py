@@ -26,21 +26,11 @@ import numba as nb
 import numpy as np
 
 from lib import streams
+from lib.posterior import compile_problem, dot, learn, project, shrink
 from lib.problem import Estimate, noise_var
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
 CHUNKS = 64                         # pieces of work for the threads
-
-
-class Compiled(NamedTuple):
-    """What the kernels read of a problem; item i has the non-zero elements start[i]:start[i + 1]."""
-
-    start: np.ndarray     # (n + 1,)
-    feature: np.ndarray   # (nnz,)
-    size: np.ndarray      # (nnz,)
-    noise: np.ndarray     # (n,) noise variances
-    cost: float
-    gamma: float
 
 
 class Beliefs(NamedTuple):
@@ -62,47 +52,6 @@ def gain_of(net, var):
 
 
 @nb.njit(cache=True)
-def _dot(scene, i, vector):
-    total = 0.0
-    for a in range(scene.start[i], scene.start[i + 1]):
-        total += scene.size[a] * vector[scene.feature[a]]
-    return total
-
-
-@nb.njit(cache=True)
-def _along(scene, i, Sigma, out):
-    """out = Sigma x; x Sigma x is returned."""
-    out[:] = 0.0
-    for a in range(scene.start[i], scene.start[i + 1]):
-        row, size = Sigma[scene.feature[a]], scene.size[a]
-        for b in range(len(out)):
-            out[b] += size * row[b]
-    return max(_dot(scene, i, out), 0.0)
-
-
-@nb.njit(cache=True)
-def _shrink(Sigma, h, total):
-    """Sigma -= h h' / total."""
-    if total > 0:
-        for a in range(len(h)):
-            if h[a] != 0.0:
-                scale = h[a] / total
-                for b in range(len(h)):
-                    Sigma[a, b] -= scale * h[b]
-
-
-@nb.njit(cache=True)
-def learn(scene, i, y, mu, Sigma, h):
-    """The belief after feedback y on item i, in place; `h` is room for Sigma x."""
-    total = _along(scene, i, Sigma, h) + scene.noise[i]
-    if total > 0:
-        surprise = (y - _dot(scene, i, mu)) / total
-        for a in range(len(mu)):
-            mu[a] += surprise * h[a]
-        _shrink(Sigma, h, total)
-
-
-@nb.njit(cache=True)
 def voi(scene, x, mu, Sigma, ahead, steps):
     """VOI_x(s), averaged over the arrivals in the rows of `ahead` (R, H), the first `steps` of each.
 
@@ -112,22 +61,22 @@ def voi(scene, x, mu, Sigma, ahead, steps):
     S, g, h = np.empty((k, k)), np.empty(k), np.empty(k)
     for r in range(ahead.shape[0]):
         S[:], discount = Sigma, 1.0
-        spare = _along(scene, x, S, g) + scene.noise[x] if x >= 0 else 0.0
+        spare = project(scene, x, S, g) + scene.noise_var[x] if x >= 0 else 0.0
         if x >= 0 and spare <= 0:
             return 0.0
         for m in range(min(steps, ahead.shape[1])):
             j = ahead[r, m]
             discount *= scene.gamma
-            net, left = _dot(scene, j, mu) - scene.cost, _along(scene, j, S, h)
+            net, left = dot(scene, j, mu) - scene.cost, project(scene, j, S, h)
             prior = 0.0
             for a in range(scene.start[j], scene.start[j + 1]):
                 for b in range(scene.start[j], scene.start[j + 1]):
                     prior += scene.size[a] * scene.size[b] * Sigma[scene.feature[a], scene.feature[b]]
-            known, total_j = prior - left, left + scene.noise[j]
+            known, total_j = prior - left, left + scene.noise_var[j]
             if x < 0:
                 total += discount * gain_of(net, known)
             else:
-                cross = _dot(scene, j, g)
+                cross = dot(scene, j, g)
                 more = known + cross * cross / spare
                 if net * net < 36 * more:
                     total += discount * max(gain_of(net, more) - gain_of(net, known), 0.0)
@@ -136,7 +85,7 @@ def voi(scene, x, mu, Sigma, ahead, steps):
                     for a in range(k):
                         g[a] -= ratio * h[a]
                     spare -= ratio * cross
-            _shrink(S, h, total_j)
+            shrink(S, h, total_j)
     return total / ahead.shape[0]
 
 
@@ -157,7 +106,7 @@ def search(scene, items, feedback, ahead, effort, room):
         heappop(heap)
         x, discount = items[depth], scene.gamma**(depth + 1)
         if kind == READY:
-            net = _dot(scene, x, room.mu[s]) - scene.cost
+            net = dot(scene, x, room.mu[s]) - scene.cost
             heappush(heap, (charge + discount * max(-net, 0.0), -depth, FORWARD, s))
             heappush(heap, (charge + discount * max(net, 0.0), -depth, SKIP, s))
         elif kind == SKIP:
@@ -179,7 +128,7 @@ def follow(scene, mu, Sigma, items, feedback, ahead, decisions):
     for n in range(len(items)):
         x = items[n]
         discount *= scene.gamma
-        net = _dot(scene, x, mu) - scene.cost
+        net = dot(scene, x, mu) - scene.cost
         if decisions[n]:
             total += discount * max(-net, 0.0)
             learn(scene, x, feedback[n], mu, Sigma, h)
@@ -195,7 +144,7 @@ def least_charge(scene, mu, Sigma, firsts, paths, ahead, effort, beliefs):
     P, k = len(items), len(mu)
     out, chunks = np.empty(P), min(P, CHUNKS)
     for c in nb.prange(chunks):
-        room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, len(scene.noise))))
+        room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, len(scene.noise_var))))
         h = np.empty(k)
         for p in range(c, P, chunks):
             room.mu[0], room.Sigma[0] = mu, Sigma
@@ -228,16 +177,6 @@ def charge_paths(scene, mu, Sigma, paths, ahead, decisions):
     return out
 
 
-PATHS, AHEAD = 32, 33      # purposes of the random streams
-
-
-def compile_problem(problem):
-    """What the kernels read of a problem."""
-    where, feature = np.nonzero(problem.items)
-    start = np.searchsorted(where, np.arange(len(problem.items) + 1))
-    return Compiled(start, feature, problem.items[where, feature], noise_var(problem), problem.cost, problem.gamma)
-
-
 def steps(gamma, rest, most):
     """Arrivals until gamma^steps falls below `rest`, at most `most`."""
     return int(min(np.ceil(np.log(rest) / np.log(gamma)), most))
@@ -251,13 +190,13 @@ def beliefs(problem, effort):
 def arrivals(problem, shape, rng):
     """(P, R, H) arrivals; the R rows of one path are stratified, each still an independent sequence of items."""
     u = rng.permuted((np.arange(shape[1])[:, None] + rng.random(shape)) / shape[1], axis=1)
-    return np.searchsorted(streams.cumulative(problem.probs), u, side="right")
+    return streams.draw_items(problem.probs, u)
 
 
 def sample_paths(problem, first, horizon, rng):
     """Feedback on item first[p], then the items and feedback of `horizon` arrivals: (P,), (P, T), (P, T)."""
     theta = problem.mu + rng.standard_normal((len(first), len(problem.mu))) @ streams.factor(problem.Sigma).T
-    items = np.searchsorted(streams.cumulative(problem.probs), rng.random((len(first), horizon)), side="right")
+    items = streams.draw_items(problem.probs, rng.random((len(first), horizon)))
     every = np.column_stack([np.maximum(first, 0), items])
     worth = np.take_along_axis(theta @ problem.items.T, every, axis=1)
     feedback = worth + np.sqrt(noise_var(problem))[every] * rng.standard_normal(every.shape)
@@ -284,8 +223,8 @@ def least_charges(problem, first, inner=4, effort=2000, seed=0):
         Nonnegative, discounted, in reward units.
     """
     first, gamma = np.asarray(first, dtype=np.int64), problem.gamma
-    seen, *paths = sample_paths(problem, first, steps(gamma, .002, 200), streams.generator(seed, PATHS))
-    ahead = arrivals(problem, (len(first), inner, steps(gamma, .015, 120)), streams.generator(seed, AHEAD))
+    seen, *paths = sample_paths(problem, first, steps(gamma, .002, 200), streams.generator(seed, streams.Purpose.PATHS))
+    ahead = arrivals(problem, (len(first), inner, steps(gamma, .015, 120)), streams.generator(seed, streams.Purpose.AHEAD))
     return least_charge(compile_problem(problem), problem.mu, problem.Sigma, (first, seen), tuple(paths), ahead, effort,
                          beliefs(problem, effort))
 
@@ -298,7 +237,7 @@ def _charged(problem, items, feedback, decisions, inner, seed):
                          f"{items.shape}, {feedback.shape} and {decisions.shape}")
     if not 0 <= items.min() <= items.max() < len(problem.items):
         raise ValueError(f"items holds {items.min()} to {items.max()}: there are {len(problem.items)} items")
-    ahead = arrivals(problem, (len(items), inner, items.shape[1]), streams.generator(seed, AHEAD))
+    ahead = arrivals(problem, (len(items), inner, items.shape[1]), streams.generator(seed, streams.Purpose.AHEAD))
     return charge_paths(compile_problem(problem), problem.mu, problem.Sigma, (items, feedback), ahead, decisions), ahead
 
 

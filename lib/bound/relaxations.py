@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import math
 import os
 
-import numba
 import numpy as np
 
-from lib import dp, streams
+from lib import dp, posterior, streams
 from lib.normal import expected_excess, expected_positive
-from lib.problem import Bracket, Estimate, as_scalar, noise_var
+from lib.problem import Bracket, Estimate, as_scalar
 
 
 def conditional(problem):
@@ -139,9 +138,9 @@ def decomposition_sampled(problem, draws, seed):
     normalised(problem)
     if draws < 2:
         raise ValueError(f"draws is {draws}: a standard error needs at least 2")
-    rng = streams.generator(seed, 16)
+    rng = streams.generator(seed, streams.Purpose.THEOREM)
     theta = problem.mu + rng.standard_normal((draws, problem.mu.size)) @ streams.factor(problem.Sigma).T
-    items = problem.items[np.searchsorted(streams.cumulative(problem.probs), rng.random(draws), side="right")]
+    items = problem.items[streams.draw_items(problem.probs, rng.random(draws))]
     s2, sd = conditional(problem)
     total = np.zeros(draws)
     for j in range(problem.mu.size):
@@ -203,37 +202,26 @@ def full_observation(problem, sequences, seed, horizon=None):
     if not isinstance(sequences, (int, np.integer)) or sequences < 2:
         raise ValueError(f"sequences is {sequences!r}: a standard error needs at least 2")
     horizon = int(np.ceil(np.log(1e-5) / np.log(problem.gamma))) if horizon is None else horizon
-    index = np.searchsorted(streams.cumulative(problem.probs), streams.generator(seed, 17).random((sequences, horizon)),
-                            side="right")
-    sd = revealed_sd(problem.items, problem.Sigma, noise_var(problem), index)
+    rng = streams.generator(seed, streams.Purpose.ARRIVALS)
+    index = streams.draw_items(problem.probs, rng.random((sequences, horizon)))
+    sd = revealed_sd(posterior.compile_problem(problem), index)
     gain = expected_excess((problem.items @ problem.mu - problem.cost)[index], sd)
     values = gain @ problem.gamma ** np.arange(1, horizon + 1) + problem.gamma**horizon * hindsight(problem)
     return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(sequences)))
 
 
-@numba.njit(cache=True, nogil=True)
-def revealed_sd(items, Sigma, variances, index):
+@posterior.jit
+def revealed_sd(instance, index):
     """(sequences, horizon) sd of x_n.mu'_{n-1} when the ratings of all earlier items of a row of `index` are seen."""
-    out = np.empty(index.shape)
-    k = Sigma.shape[0]
-    gain = np.empty(k)
+    out, gain = np.empty(index.shape), np.empty(len(instance.mu))
+    prior = np.empty(len(instance.probs))
+    for i in range(len(prior)):
+        prior[i] = posterior.project(instance, i, instance.Sigma, gain)
     for r in range(index.shape[0]):
-        S = Sigma.copy()
+        Sigma = instance.Sigma.copy()
         for n in range(index.shape[1]):
             i = index[r, n]
-            prior = now = 0.0
-            gain[:] = 0.0
-            for a in range(k):
-                if items[i, a] != 0.0:
-                    for c in range(k):
-                        prior += items[i, a] * Sigma[a, c] * items[i, c]
-                        gain[c] += items[i, a] * S[a, c]
-            for a in range(k):
-                now += items[i, a] * gain[a]
-            out[r, n] = math.sqrt(max(prior - now, 0.0))
-            if now + variances[i] > 0:
-                for a in range(k):
-                    if gain[a] != 0.0:
-                        for c in range(k):
-                            S[a, c] -= gain[a] * gain[c] / (now + variances[i])
+            now = posterior.project(instance, i, Sigma, gain)
+            out[r, n] = math.sqrt(max(prior[i] - now, 0.0))
+            posterior.shrink(Sigma, gain, now + instance.noise_var[i])
     return out

@@ -48,9 +48,7 @@ def table(name):
 def tuned(spec, rows):
     """The policies of `spec` that `rows`, a table of one cost, has as chosen, by name."""
     chosen = rows[rows.chosen]
-    names = runner.families(spec)
-    return {name: next(p for p, family in zip(spec.policies, names) if family == name and
-                       (np.isnan(alpha) or np.isclose(p.alpha, alpha))) for name, alpha in zip(chosen.policy, chosen.alpha)}
+    return {name: policies.find(spec.policies, name, alpha) for name, alpha in zip(chosen.policy, chosen.alpha)}
 
 
 def sharp(name, rows, sizes=None):
@@ -85,7 +83,7 @@ def sharp(name, rows, sizes=None):
     if limit.mean > 0:
         limit = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"])
     out = pd.DataFrame({"cost": cost, "policy": list(arms),
-                        "alpha": [np.nan if rule.kind in ("exploit", "thompson") else rule.alpha for rule in arms.values()],
+                        "alpha": [rule.alpha if policies.is_tuned(rule) else np.nan for rule in arms.values()],
                         "users": sizes["users"], "value": [v.mean for v in value], "se": [v.se for v in value],
                         "over_ucb": [v.mean for v in apart], "over_ucb_se": [v.se for v in apart],
                         "bound": limit.mean, "bound_se": limit.se, "limit": bound.limit(limit)})

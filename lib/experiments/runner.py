@@ -164,7 +164,7 @@ def sample(spec, purpose, count, target, chunk, go):
 
 def families(spec):
     """The name without alpha of each policy of a spec."""
-    return [policies.label(policy).split(", alpha")[0] for policy in spec.policies]
+    return [policies.family_name(policy) for policy in spec.policies]
 
 
 def rows(spec, cost, tuning, evaluation, limits):
@@ -183,7 +183,7 @@ def rows(spec, cost, tuning, evaluation, limits):
         again = moments.bootstrap(evaluation, (spec.seed, EVALUATION))
         low, high = np.percentile(again, [2.5, 97.5], axis=0)
         se_users, apart_users = again.std(axis=0, ddof=1), (again - again[:, [reference]]).std(axis=0, ddof=1)
-    tuned = [policy.kind not in ("exploit", "thompson") for policy in spec.policies]
+    tuned = [policies.is_tuned(policy) for policy in spec.policies]
     limits = {name: float(value) for name, value in limits.items()}
     return pd.DataFrame({
         "cost": cost, "policy": names, "alpha": [p.alpha if t else np.nan for p, t in zip(spec.policies, tuned)],

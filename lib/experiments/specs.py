@@ -7,10 +7,9 @@ import os
 from typing import NamedTuple
 
 from lib.experiments.problems import PROBLEMS
-from lib.policies import ALPHAS, dtd_dp, dtd_ucb, exploit, thompson, ucb
+from lib.policies import grid
 
-GRID = (exploit(), thompson(), *(rule(float(alpha)) for rule in
-        (ucb, dtd_ucb, dtd_dp) for alpha in ALPHAS))
+GRID = grid(("exploit", "thompson", "ucb", "dtd_ucb", "dtd_dp"))      # the families of the paper
 
 
 class Spec(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib import bound, experiments, policies, simulate
-from lib.experiments import moments, runner
+from lib.experiments import moments, runner, specs
 from lib.problem import make_problem
 from lib.report import checks
 
@@ -59,16 +59,9 @@ def measure(problem, cost, spec, seed):
     return rows.assign(gap_se=np.hypot(rows.se, limit.se))
 
 
-def rule(name, alpha):
-    """The Policy of a table's row."""
-    makers = {"Exploitation": policies.exploit, "Thompson sampling": policies.thompson, "UCB": policies.ucb,
-              "DTD-UCB": policies.dtd_ucb, "DTD-DP": policies.dtd_dp}
-    return makers[name]() if np.isnan(alpha) else makers[name](float(alpha))
-
-
 def replayed(problem, dataset, users, tuned, seed):
     """Each tuned policy's real reward minus exploitation's over `users`, in time order and shuffled."""
-    names = [policies.label(policy).split(", alpha")[0] for policy in tuned]
+    names = [policies.family_name(policy) for policy in tuned]
     greedy, parts = names.index("Exploitation"), []
     for order, shuffles in (("in time order", [None]), ("shuffled", range(10))):
         rewards = np.mean([experiments.replay(problem, dataset, users, tuned, 100, s, seed)[0] for s in shuffles], axis=0)
@@ -123,11 +116,11 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     problem = make_problem(dataset.items, dataset.probs, prior.mu, prior.Sigma, prior.noise_sd, cost, gamma)
     items, probs = support(dataset, seed)
     whole, problem = len(items) == len(dataset.items), problem._replace(items=items, probs=probs)
-    spec = experiments.Spec("stream", "rated", replications=(users,) * 2, tuning=(TRIED * users,) * 2, seed=seed)
+    spec = experiments.Spec("stream", "rated", policies=specs.GRID, replications=(users,) * 2, tuning=(TRIED * users,) * 2, seed=seed)
     costs = sorted({float(cost), *experiments.typical_costs(problem, steps)})
     table = pd.concat([measure(problem, c, spec, (seed,)) for c in costs], ignore_index=True)
     best = experiments.best(table[table.cost == cost]).sort_values("tuning_mean", ascending=False, kind="stable")
-    tuned = [rule(*pair) for pair in zip(best.policy, best.alpha)]
+    tuned = [policies.find(spec.policies, *row) for row in zip(best.policy, best.alpha)]
     best, seen = sharpened(problem, tuned, best.reset_index(drop=True), max(users // 2, 2), (seed, SHARP))
     real = replayed(problem, dataset, prior.held_out, tuned, (seed, REPLAY)) if whole and len(prior.held_out) > 1 else None
     noise = prior.noise_sd * np.sqrt(np.count_nonzero(dataset.items, axis=1).mean())
