@@ -48,7 +48,7 @@ def compile_rules(problem, policies):
     families = [entry(policy) for policy in policies]
     for policy, family in zip(policies, families):
         if family.rule not in (INDEX, TABLE, THOMPSON):
-            raise ValueError(f"policies holds {policy!r}: it looks at the whole belief, its kernel is in lib.policies.lookahead")
+            raise ValueError(f"policies holds {policy!r}: it looks at the whole belief, lib.policies.lookahead has its kernel")
     bonus, keys = np.zeros((len(policies), len(problem.items))), {}
     row = np.zeros(bonus.shape, int)
     for p, (policy, family) in enumerate(zip(policies, families)):

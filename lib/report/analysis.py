@@ -59,6 +59,11 @@ def measure(problem, cost, spec, seed):
     return rows.assign(gap_se=np.hypot(rows.se, limit.se))
 
 
+def rule(name, alpha):
+    """The Policy of a table's row."""
+    return policies.find(specs.GRID, name, alpha)
+
+
 def replayed(problem, dataset, users, tuned, seed):
     """Each tuned policy's real reward minus exploitation's over `users`, in time order and shuffled."""
     names = [policies.family_name(policy) for policy in tuned]
@@ -120,7 +125,7 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     costs = sorted({float(cost), *experiments.typical_costs(problem, steps)})
     table = pd.concat([measure(problem, c, spec, (seed,)) for c in costs], ignore_index=True)
     best = experiments.best(table[table.cost == cost]).sort_values("tuning_mean", ascending=False, kind="stable")
-    tuned = [policies.find(spec.policies, *row) for row in zip(best.policy, best.alpha)]
+    tuned = [rule(*pair) for pair in zip(best.policy, best.alpha)]
     best, seen = sharpened(problem, tuned, best.reset_index(drop=True), max(users // 2, 2), (seed, SHARP))
     real = replayed(problem, dataset, prior.held_out, tuned, (seed, REPLAY)) if whole and len(prior.held_out) > 1 else None
     noise = prior.noise_sd * np.sqrt(np.count_nonzero(dataset.items, axis=1).mean())
