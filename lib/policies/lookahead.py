@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 @jit
 def inner(x, y):
-    """x.y"""
+    """x.y; for the items as rows, which is quicker where few elements are zero."""
     total = 0.0
     for a in range(len(x)):
         total += x[a] * y[a]
@@ -78,8 +78,8 @@ def gradient(ahead, mu, Sigma, i, enough):
     if total <= 0.0:
         return 0.0
     for j in range(len(instance.probs)):
-        sd = abs(dot(instance, j, along)) / sqrt(total)
-        net = dot(instance, j, mu) - instance.cost
+        sd = abs(inner(ahead.items[j], along)) / sqrt(total)
+        net = inner(ahead.items[j], mu) - instance.cost
         if instance.probs[j] > 0.0 and net * net < 64 * sd * sd:
             gained += instance.probs[j] * gain(net, sd)
             if gained > enough:

@@ -69,5 +69,4 @@ def _padded(problem, order, width):
     Sigma = np.zeros((len(order), width))
     Sigma[:, :len(order)] = problem.Sigma[np.ix_(order, order)]
     instance = compile_problem(problem._replace(items=problem.items[:, order]))
-    return instance._replace(mu=np.pad(problem.mu[order], (0, width - len(order))), Sigma=Sigma,
-                             feature=instance.feature.astype(np.uint32))
+    return instance._replace(mu=np.pad(problem.mu[order], (0, width - len(order))), Sigma=Sigma)

@@ -131,7 +131,9 @@ def play(problem, policies, stream):
     policies = list(policies)
     rewards = np.empty((len(policies), len(stream.items)))
     decisions = np.empty(rewards.shape + (stream.items.shape[1],), np.bool_)
-    _player(checked(problem), policies, stream.items.shape[1])(stream, rewards, decisions)
+    problem = checked(problem)
+    grouped, _ = group(problem, stream.items.shape[1])
+    _player(problem, policies, grouped)(stream, rewards, decisions)
     return rewards, decisions
 
 
@@ -176,16 +178,16 @@ def _setting(problem, horizon, seed, thetas, reward, truth):
     return Setting(truth, _count("horizon", horizon, 1), seed, thetas, reward == "realised")
 
 
-def _player(problem, policies, horizon):
+def _player(problem, policies, grouped):
     """A function (stream, rewards, decisions) that lets policies meet a stream and fills the two arrays."""
     whole = [p for p, policy in enumerate(policies) if entry(policy).rule > THOMPSON]      # they look at the whole belief
     index = [p for p in range(len(policies)) if p not in whole]
     engines = []
     if index or not whole:                                  # without any policy, the compiler says so
         rules = compile_rules(problem, [policies[p] for p in index])
-        engines.append((index, _index_engine(problem, rules, horizon)))
+        engines.append((index, _index_engine(problem, rules, grouped)))
     if whole:
-        engines.append((whole, lookahead.make_runner(problem, [policies[p] for p in whole], horizon)))
+        engines.append((whole, lookahead.make_runner(problem, [policies[p] for p in whole], len(grouped.discount))))
 
     def fill(stream, rewards, decisions):
         for rows, engine in engines:
@@ -196,7 +198,7 @@ def _player(problem, policies, horizon):
     return fill
 
 
-def _index_engine(problem, rules, horizon):
+def _index_engine(problem, rules, grouped):
     """The loop over index policies that this problem asks for."""
     share = noise_share(problem)
     if share < FINEST:
@@ -205,7 +207,6 @@ def _index_engine(problem, rules, horizon):
     if share < COARSE:
         instance, root = compile_problem(problem), streams.factor(problem.Sigma)
         return lambda stream, rewards, decisions: square_root.run(instance, root, rules, stream, rewards, decisions)
-    grouped, _ = group(problem, horizon)
     engine = vectorized if vectorized.fits(grouped) else kernels
     return lambda stream, rewards, decisions: engine.run(grouped, rules, stream, rewards, decisions)
 
@@ -230,8 +231,9 @@ def _users(setting):
 
 def _runner(problem, policies, setting):
     """A function from a piece (block, row, end) to its Episodes."""
-    fill, users = _player(checked(problem), policies, setting.horizon), _users(setting)
+    problem, users = checked(problem), _users(setting)
     grouped, order = group(setting.truth, setting.horizon)
+    fill = _player(problem, policies, grouped if problem is setting.truth else group(problem, setting.horizon)[0])
     drawn = any(entry(policy).rule == THOMPSON for policy in policies)
     unused = np.zeros((streams.BLOCK, setting.horizon))
 
