@@ -36,7 +36,7 @@ class Instance(NamedTuple):
     """A problem as kernels read it; item i has the non-zero elements start[i]:start[i + 1]."""
 
     start: np.ndarray       # (n + 1,)
-    feature: np.ndarray     # (nnz,) their features, unsigned: loops over signed ones look out for negative indices
+    feature: np.ndarray     # (nnz,) their features; unsigned, so that no loop looks out for negative ones
     size: np.ndarray        # (nnz,) their values
     noise_var: np.ndarray   # (n,) noise variance of each item
     probs: np.ndarray       # (n,)
@@ -50,8 +50,8 @@ def compile_problem(problem):
     """The kernels' Instance of a problem."""
     where, feature = np.nonzero(problem.items)
     start = np.searchsorted(where, np.arange(len(problem.items) + 1))
-    return Instance(start, feature.astype(np.uint32), problem.items[where, feature], noise_vars(problem), problem.probs, problem.mu,
-                    problem.Sigma, problem.cost, problem.gamma)
+    return Instance(start, feature.astype(np.uint32), problem.items[where, feature], noise_vars(problem), problem.probs,
+                    problem.mu, problem.Sigma, problem.cost, problem.gamma)
 
 
 def noise_share(problem):

@@ -19,7 +19,7 @@ from lib import streams
 from lib.normal import psi
 from lib.policies.projection import mean_projection
 from lib.policies.rules import DIRECTED, GRADIENT, PHASED, QUANTILE, ROLLOUT, entry
-from lib.posterior import COARSE, Instance, compile_problem, dot, jit, learn, noise_share, project
+from lib.posterior import COARSE, compile_problem, dot, jit, learn, noise_share, project
 
 TINY = 1e-9                     # squared length, relative, below which a remainder counts as nothing
 GUARD = 2.0                     # standard errors that a rollout must show before it overrules its base policy
@@ -35,9 +35,8 @@ class Futures(NamedTuple):
 
 
 class Lookahead(NamedTuple):
-    """What the kernels read of a problem."""
+    """What the kernels read of a problem beside its Instance: kept apart, because taking it out of a tuple costs time."""
 
-    instance: Instance
     items: np.ndarray       # (n, k)
     reach: np.ndarray       # (n,) M(x), the mean projection of a coming item on x
     rank: int               # dimension of what the items span
@@ -71,9 +70,9 @@ def gain(net, sd):
 
 
 @jit
-def gradient(ahead, mu, Sigma, i, enough):
+def gradient(instance, ahead, mu, Sigma, i, enough):
     """E over items X' of the one-step gain from forwarding item i; stops once it exceeds `enough`."""
-    instance, along, gained = ahead.instance, np.empty(len(mu)), 0.0
+    along, gained = np.empty(len(mu)), 0.0
     total = project(instance, i, Sigma, along) + instance.noise_var[i]
     if total <= 0.0:
         return 0.0
@@ -151,9 +150,9 @@ def optimistic(instance, mu, Sigma, i, alpha):
 
 
 @jit
-def follow(ahead, mu, Sigma, alpha, f, theta):
+def follow(instance, ahead, mu, Sigma, alpha, f, theta):
     """What UCB earns on future f of the user theta, from the belief (mu, Sigma), which it overwrites."""
-    instance, room, reward, discount = ahead.instance, np.empty(len(mu)), 0.0, 1.0
+    room, reward, discount = np.empty(len(mu)), 0.0, 1.0
     for m in range(ahead.futures.coming.shape[1]):
         i = ahead.futures.coming[f, m]
         discount *= instance.gamma
@@ -179,10 +178,9 @@ def root(Sigma):
 
 
 @jit
-def overruled(ahead, mu, Sigma, i, alpha, futures):
+def overruled(instance, ahead, mu, Sigma, i, alpha, futures):
     """UCB's decision, unless `futures` sampled futures show the other to be better by GUARD standard errors."""
-    instance, drawn = ahead.instance, ahead.futures
-    base, L, room = optimistic(instance, mu, Sigma, i, alpha), root(Sigma), np.empty(len(mu))
+    drawn, base, L, room = ahead.futures, optimistic(instance, mu, Sigma, i, alpha), root(Sigma), np.empty(len(mu))
     mean, square = 0.0, 0.0
     for f in range(futures):
         theta = mu.copy()
@@ -190,8 +188,8 @@ def overruled(ahead, mu, Sigma, i, alpha, futures):
             theta[a] += inner(L[a], drawn.users[f])
         after_mu, after_Sigma, worth = mu.copy(), Sigma.copy(), dot(instance, i, theta)
         learn(instance, i, worth + sqrt(instance.noise_var[i]) * drawn.noise[f, 0], after_mu, after_Sigma, room)
-        better = (worth - instance.cost + follow(ahead, after_mu, after_Sigma, alpha, f, theta)
-                  - follow(ahead, mu.copy(), Sigma.copy(), alpha, f, theta))
+        better = (worth - instance.cost + follow(instance, ahead, after_mu, after_Sigma, alpha, f, theta)
+                  - follow(instance, ahead, mu.copy(), Sigma.copy(), alpha, f, theta))
         mean, square = mean + better, square + better * better
     mean /= futures
     error = sqrt(max(square / futures - mean * mean, 0.0) / (futures - 1))
@@ -199,47 +197,46 @@ def overruled(ahead, mu, Sigma, i, alpha, futures):
 
 
 @jit
-def by_gain(ahead, state, kind, alpha, i, net):
+def by_gain(instance, ahead, state, kind, alpha, i, net):
     """Knowledge gradient and lookahead on scores: what one feedback adds to later items against the loss -net."""
-    instance, along = ahead.instance, np.empty(len(state.mu))
     if net > 0.0 or alpha == 0.0:
         return net > 0.0
     later = alpha * instance.gamma / (1 - instance.gamma)
     if kind == GRADIENT:
-        return later * gradient(ahead, state.mu, state.Sigma, i, -net / later) > -net
-    var = project(instance, i, state.Sigma, along)
+        return later * gradient(instance, ahead, state.mu, state.Sigma, i, -net / later) > -net
+    var = project(instance, i, state.Sigma, np.empty(len(state.mu)))
     sd = var / sqrt(var + instance.noise_var[i]) if var > 0.0 else 0.0
     return later * ahead.reach[i] * gain(net, sd) > -net
 
 
 @jit
-def decide(ahead, state, rule, i, n):
+def decide(instance, ahead, state, rule, i, n):
     """Does the policy `rule` = (kind, alpha, futures) forward item i, the n-th to arrive (from 0)?"""
     kind, alpha, futures = rule
-    net = dot(ahead.instance, i, state.mu) - ahead.instance.cost
+    net = dot(instance, i, state.mu) - instance.cost
     if kind == PHASED:
         return phased(ahead, state, i, alpha, net)
     if kind == QUANTILE:
-        return optimistic(ahead.instance, state.mu, state.Sigma, i, alpha * ahead.quantile[n])
+        return optimistic(instance, state.mu, state.Sigma, i, alpha * ahead.quantile[n])
     if state.known[i] < 0:
         if kind == DIRECTED:
-            directed(ahead.instance, state.mu, state.Sigma, alpha, state.known)
+            directed(instance, state.mu, state.Sigma, alpha, state.known)
         elif kind == ROLLOUT:
-            state.known[i] = overruled(ahead, state.mu, state.Sigma, i, alpha, futures)
+            state.known[i] = overruled(instance, ahead, state.mu, state.Sigma, i, alpha, futures)
         else:
-            state.known[i] = by_gain(ahead, state, kind, alpha, i, net)
+            state.known[i] = by_gain(instance, ahead, state, kind, alpha, i, net)
     return state.known[i] == 1
 
 
 @jit
-def play(ahead, rule, stream, r, state, decisions):
+def play(instance, ahead, rule, stream, r, state, decisions):
     """One policy meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
-    instance, room, reward = ahead.instance, np.empty(len(state.mu)), 0.0
+    room, reward = np.empty(len(state.mu)), 0.0
     state.mu[:], state.Sigma[:], state.known[:] = instance.mu, instance.Sigma, -1
     state.phase[0], state.phase[1], state.phase[2] = 1, 0, 0
     for n in range(len(decisions)):
         i = stream.items[r, n]
-        decisions[n] = decide(ahead, state, rule, i, n)
+        decisions[n] = decide(instance, ahead, state, rule, i, n)
         if decisions[n]:
             reward += stream.pay[r, n]
             learn(instance, i, stream.feedback[r, n], state.mu, state.Sigma, room)
@@ -248,7 +245,7 @@ def play(ahead, rule, stream, r, state, decisions):
 
 
 @jit
-def run(ahead, rules, stream, rewards, decisions):
+def run(instance, ahead, rules, stream, rewards, decisions):
     """Every policy on every replication of `stream`: fills rewards (P, R) and decisions (P, R, horizon)."""
     kinds, alphas, futures = rules
     n, k = ahead.items.shape
@@ -256,7 +253,7 @@ def run(ahead, rules, stream, rewards, decisions):
     for p in range(len(kinds)):
         rule = kinds[p], alphas[p], futures[p]
         for r in range(rewards.shape[1]):
-            rewards[p, r] = play(ahead, rule, stream, r, state, decisions[p, r])
+            rewards[p, r] = play(instance, ahead, rule, stream, r, state, decisions[p, r])
 
 
 def make_lookahead(problem, policies, horizon):
@@ -267,7 +264,7 @@ def make_lookahead(problem, policies, horizon):
     rng = streams.generator(0, streams.Purpose.FUTURES)
     users, uniforms = rng.standard_normal((count, k)), rng.random((count, length))
     futures = Futures(users, streams.draw_items(problem.probs, uniforms), rng.standard_normal((count, length + 1)))
-    return Lookahead(compile_problem(problem), problem.items, mean_projection(problem),
+    return Lookahead(problem.items, mean_projection(problem),
                      int(np.linalg.matrix_rank(problem.items[used])), ndtri(1 - 1 / (np.arange(horizon) + 2)), futures)
 
 
@@ -290,7 +287,7 @@ def make_runner(problem, policies, horizon):
     if share < COARSE:
         raise ValueError(f"noise_sd is {problem.noise_sd}: with these items and this prior, policies that look at the whole "
                          f"belief need {problem.noise_sd * np.sqrt(COARSE / share):.3g} or more")
-    ahead = make_lookahead(problem, policies, horizon)
+    instance, ahead = compile_problem(problem), make_lookahead(problem, policies, horizon)
     rules = (np.array([entry(policy).rule for policy in policies]), np.array([policy.alpha for policy in policies]),
              np.array([policy.futures for policy in policies]))
-    return lambda stream, rewards, decisions: run(ahead, rules, stream, rewards, decisions)
+    return lambda stream, rewards, decisions: run(instance, ahead, rules, stream, rewards, decisions)
