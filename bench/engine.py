@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from clock import seconds  # noqa: E402
 from lib import policies, simulate  # noqa: E402
 from lib.problem import make_problem, noise_var  # noqa: E402
-from lib.simulate import compiled  # noqa: E402
+from lib.simulate.instances import group  # noqa: E402
 
 T, ITEMS, QUANTILE = 100, 1000, 0.8413447460685429
 
@@ -196,7 +196,7 @@ def limit(size, repeats):
 def operations(problem, decisions):
     """Floating-point operations a decision of the engine's products and updates, for the decisions taken."""
     k, f = len(problem.mu), np.cumsum(decisions, axis=-1) - decisions
-    if compiled.make_scene(problem, T)[0].vectors:
+    if group(problem, T)[0].vectors:
         return (2 * k * f + 2 * f + 2 * k + decisions * (2 * k * f + 3 * k)).mean()
     return (2 * k * k + 4 * k + decisions * (2 * k * k + 3 * k)).mean()
 

@@ -6,13 +6,126 @@ matrix from the covariance,
     gain = Sigma x / (x Sigma x + noise_var),   mu + gain (y - x.mu),   Sigma - gain (Sigma x)',
 
 which inverts nothing, so a singular prior is legal (paper, section II; Bayesian Data Analysis, chapter 14).
+
+Rounding leaves errors of some 1e-16 times the prior variances in Sigma.  Where the noise is as small, x Sigma x may
+come out below zero, and one more update multiplies what is wrong.  There, at a `noise_share` below COARSE, a square
+root S of Sigma = S S' is kept instead (Potter 1963): with a = S'x and total = a.a + noise_var,
+
+    mu + S a (y - x.mu) / total,   S - (S a) a' / (total + sqrt(noise_var total)),
+
+and x Sigma x = a.a is never negative.  Below FINEST its own rounding counts, and the simulation refuses.
+
+Kernels read a problem as an `Instance`; all that learn from one feedback at a time do so here.  The simulation has
+other forms of the same update for speed (`lib.simulate.kernels`), which the tests compare with this one.
 """
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
-from lib.problem import as_covariance, as_floats, as_scalar
+from lib.problem import as_covariance, as_floats, as_scalar, noise_var as noise_vars
 from lib.streams import factor
+
+COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
+FINEST = 1e-23      # and from which its square root can
+
+jit = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+
+class Instance(NamedTuple):
+    """A problem as kernels read it; item i has the non-zero elements start[i]:start[i + 1]."""
+
+    start: np.ndarray       # (n + 1,)
+    feature: np.ndarray     # (nnz,) their features; unsigned, so that no loop looks out for negative ones
+    size: np.ndarray        # (nnz,) their values
+    noise_var: np.ndarray   # (n,) noise variance of each item
+    probs: np.ndarray       # (n,)
+    mu: np.ndarray          # (k,) prior mean
+    Sigma: np.ndarray       # (k, k) prior covariance
+    cost: float
+    gamma: float
+
+
+def compile_problem(problem):
+    """The kernels' Instance of a problem."""
+    where, feature = np.nonzero(problem.items)
+    start = np.searchsorted(where, np.arange(len(problem.items) + 1))
+    return Instance(start, feature.astype(np.uint32), problem.items[where, feature], noise_vars(problem), problem.probs,
+                    problem.mu, problem.Sigma, problem.cost, problem.gamma)
+
+
+def noise_share(problem):
+    """The smallest share that noise has in an item's feedback: noise_var / (|x|.sd)^2, sd the prior's; inf without any.
+
+    (|x|.sd)^2 is the largest variance that x.theta can have, and the scale of rounding errors in x Sigma x.  The
+    share has no unit: features, ratings and cost can be measured in any.
+    """
+    scale = (np.abs(problem.items) @ np.sqrt(np.maximum(np.diag(problem.Sigma), 0))) ** 2
+    there = scale > 0
+    return float((noise_vars(problem)[there] / scale[there]).min()) if there.any() else np.inf
+
+
+@jit
+def dot(instance, i, vector):
+    """x.vector for item i."""
+    total = 0.0
+    for e in range(instance.start[i], instance.start[i + 1]):
+        total += instance.size[e] * vector[instance.feature[e]]
+    return total
+
+
+@jit
+def times(instance, i, matrix, out):
+    """out = matrix' x for item i: Sigma x where the matrix is symmetric."""
+    out[:] = 0.0
+    for e in range(instance.start[i], instance.start[i + 1]):
+        row, size = matrix[instance.feature[e]], instance.size[e]
+        for b in range(len(out)):
+            out[b] += size * row[b]
+
+
+@jit
+def project(instance, i, Sigma, gain):
+    """gain = Sigma x; x Sigma x is returned."""
+    times(instance, i, Sigma, gain)
+    return max(dot(instance, i, gain), 0.0)
+
+
+@jit
+def shrink(Sigma, gain, total):
+    """Sigma -= gain gain' / total, symmetric to the last bit; nothing where total is 0."""
+    if total > 0.0:
+        scale = 1.0 / total
+        for a in range(len(gain)):
+            if gain[a] != 0.0:
+                for b in range(len(gain)):
+                    Sigma[a, b] -= gain[a] * gain[b] * scale
+
+
+@jit
+def shrink_root(root, along, a, noise_var):
+    """A square root after feedback with a = root' x, along = root a; returns the variance of that feedback."""
+    square = 0.0
+    for b in range(len(a)):
+        square += a[b] * a[b]
+    total = square + noise_var
+    if square > 0.0:
+        scale = 1.0 / (total + np.sqrt(noise_var * total))
+        for c in range(len(along)):
+            for b in range(len(a)):
+                root[c, b] -= along[c] * a[b] * scale
+    return total
+
+
+@jit
+def learn(instance, i, y, mu, Sigma, gain):
+    """The belief after feedback y on item i, in place; `gain` is room for Sigma x."""
+    total = project(instance, i, Sigma, gain) + instance.noise_var[i]
+    if total > 0.0:
+        surprise = (y - dot(instance, i, mu)) / total
+        for a in range(len(mu)):
+            mu[a] += surprise * gain[a]
+        shrink(Sigma, gain, total)
 
 
 class Belief(NamedTuple):
@@ -61,10 +174,26 @@ def predictive(mu, Sigma, x):
 
 def step(belief, x, y, noise_var):
     """`update` without its checks, for inner loops over arrays that have been checked."""
-    along = belief.Sigma @ x
-    total = max(x @ along, 0.0) + noise_var
-    mu = belief.mu + along * ((y - x @ belief.mu) / total)
-    return Belief(mu, belief.Sigma - np.outer(along, along) / total)
+    scale = np.abs(x) @ np.sqrt(np.maximum(belief.Sigma.diagonal(), 0))
+    if noise_var < COARSE * scale**2:
+        return _step_root(belief, x, y, noise_var)
+    gain = belief.Sigma @ x
+    total = max(x @ gain, 0.0) + noise_var
+    if total == 0:
+        return belief
+    Sigma = belief.Sigma.copy()
+    shrink(Sigma, gain, total)
+    return Belief(belief.mu + gain * ((y - x @ belief.mu) / total), Sigma)
+
+
+def _step_root(belief, x, y, noise_var):
+    """`step` by way of a square root: Sigma stays positive semi-definite, whatever the noise."""
+    root = factor(belief.Sigma)
+    a = root.T @ x
+    along = root @ a
+    total = shrink_root(root, along, a, noise_var)
+    mu = belief.mu + along * ((y - x @ belief.mu) / total) if total > 0 else belief.mu
+    return Belief(mu, root @ root.T)
 
 
 def update(mu, Sigma, x, y, noise_var):

@@ -41,10 +41,18 @@ class Estimate(NamedTuple):
     se: np.ndarray
 
 
+LARGEST = 1e150     # reward units: squares of what a problem holds must be floating-point numbers
+
+
 def as_floats(name, value, ndim):
     """`value` as a finite, C-contiguous float64 array of `ndim` dimensions, or ValueError naming it."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} is a masked array with missing values: every value must be there")
     try:
-        array = np.array(value, dtype=float, order="C")
+        array = np.array(value)
+        if array.dtype.kind in "USmM":          # text that looks like a number is text
+            raise TypeError(f"{name} is text or a time")
+        array = np.array(array, dtype=float, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numeric, got {value!r}") from error
     if array.ndim != ndim or array.size == 0 and ndim:
@@ -77,9 +85,12 @@ def as_covariance(name, Sigma, k):
     if np.abs(Sigma - Sigma.T).max() > 1e-9 * scale:
         raise ValueError(f"{name} is not symmetric: it differs from its transpose by {np.abs(Sigma - Sigma.T).max()}")
     Sigma = (Sigma + Sigma.T) / 2
-    smallest = np.linalg.eigvalsh(Sigma)[0]
-    if smallest < -1e-9 * scale:
-        raise ValueError(f"{name} is not positive semi-definite: its smallest eigenvalue is {smallest}")
+    try:
+        np.linalg.cholesky(Sigma + 1e-9 * scale * np.eye(k))       # much quicker than eigenvalues
+    except np.linalg.LinAlgError:
+        smallest = np.linalg.eigvalsh(Sigma)[0]
+        if smallest < -1e-9 * scale:
+            raise ValueError(f"{name} is not positive semi-definite: its smallest eigenvalue is {smallest}") from None
     return Sigma
 
 
@@ -127,8 +138,48 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
     mu = as_floats("mu", mu, 1)
     if mu.shape != (k,):
         raise ValueError(f"mu must have one element per feature, got {mu.shape[0]} for {k}")
-    return Problem(items, as_probs(probs, n), mu, as_covariance("Sigma", Sigma, k),
-                   as_scalar("noise_sd", noise_sd, 0), as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1))
+    return _representable(Problem(
+        items, as_probs(probs, n), mu, as_covariance("Sigma", Sigma, k), as_scalar("noise_sd", noise_sd, 0),
+        as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1)))
+
+
+def _representable(problem):
+    """`problem` where its squares are floating-point numbers, or ValueError naming what is too large or too small."""
+    k, sizes = len(problem.mu), np.abs(problem.items).max(axis=1)
+    mean, spread = np.abs(problem.mu).max(), np.sqrt(np.maximum(np.diag(problem.Sigma), 0)).max()
+    most = LARGEST / k / max(mean, spread, 1.0)
+    for name, size, limit in (("mu", mean, LARGEST / k), ("Sigma", spread, LARGEST / k), ("cost", abs(problem.cost), LARGEST),
+                              ("noise_sd", problem.noise_sd, LARGEST / k), (f"items[{sizes.argmax()}]", sizes.max(), most)):
+        if size > limit:
+            raise ValueError(f"{name} is too large, {size:.3g}: squares of rewards must stay below 1e300")
+    if problem.noise_sd < 1 / LARGEST:
+        raise ValueError(f"noise_sd is {problem.noise_sd}: it must be at least {1 / LARGEST:g}")
+    return problem
+
+
+def checked(problem):
+    """`problem` as `make_problem` would have it: for every public function that takes one.
+
+    A Problem can be varied with `_replace`, which checks nothing.  One that is as `make_problem` left it comes back
+    itself, the same object; lists and integers are made arrays and floats.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong, or when it is no Problem.
+
+    Examples
+    --------
+    >>> problem = make_problem([[1]], [1], [0], [[1]], 1, .2, .9)
+    >>> checked(problem) is problem, checked(problem._replace(mu=[2])).mu
+    (True, array([2.]))
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem is {problem!r}: use lib.problem.make_problem")
+    made = make_problem(*problem)
+    same = all(type(old) is type(new) and (not isinstance(new, np.ndarray) or (
+        old.dtype == new.dtype and old.flags.c_contiguous)) for old, new in zip(problem, made))
+    return problem if same else made
 
 
 def effective_horizon(gamma, share=SHARE):

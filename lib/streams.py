@@ -5,10 +5,32 @@ is always drawn whole, step by step: what replication r meets at step n is the s
 of replications, the horizon, the threads or the policies.  Numbers for Thompson sampling have a purpose
 of their own, so that adding it to an experiment leaves every other policy's stream alone.
 """
+from enum import IntEnum
+
 import numpy as np
 
 BLOCK = 128
-THETA, ITEMS, NOISE, THOMPSON = range(4)   # purposes; other modules may take keys from 16 up
+
+
+class Purpose(IntEnum):
+    """What a stream is for: the first number of its key.  A number, once given, stays: draws depend on it."""
+
+    THETA = 0               # users' preferences
+    ITEMS = 1               # the items that they meet
+    NOISE = 2               # of the feedback
+    THOMPSON = 3            # normals of Thompson sampling
+    THEOREM = 16            # Algorithm 1's draws of theta and x
+    ARRIVALS = 17           # item sequences of full observation
+    BOOTSTRAP = 20          # users drawn again
+    PATHS = 32              # items and feedback that the dual's searcher sees
+    AHEAD = 33              # arrivals over which values of information are averaged
+    SEQUENCES = 34          # the same for the first forward
+    FUTURES = 40            # what rollouts sample
+    REPLAY_ORDER = 40       # shuffled ratings; their key has a user and a number more than a rollout's
+    REPLAY_THOMPSON = 41    # Thompson's normals on real ratings
+
+
+THETA, ITEMS, NOISE, THOMPSON = Purpose.THETA, Purpose.ITEMS, Purpose.NOISE, Purpose.THOMPSON
 
 
 def generator(seed, *key):
@@ -19,7 +41,7 @@ def generator(seed, *key):
     seed : int or sequence of int
         Nonnegative; a sequence keeps experiments apart, say (seed, 1) for tuning.
     key : int
-        Purpose and block, or anything that names the stream.
+        A Purpose and a block, or anything that names the stream; a reader's own draws take numbers from 50 up.
 
     Raises
     ------
@@ -34,7 +56,7 @@ def generator(seed, *key):
     parts = seed if isinstance(seed, (tuple, list)) else (seed,)
     if not parts or any(isinstance(s, bool) or not isinstance(s, (int, np.integer)) or s < 0 for s in parts):
         raise ValueError(f"seed must be a nonnegative integer or a sequence of them, got {seed!r}")
-    return np.random.default_rng(np.random.SeedSequence([int(s) for s in parts], spawn_key=key))
+    return np.random.default_rng(np.random.SeedSequence([int(s) for s in parts], spawn_key=[int(part) for part in key]))
 
 
 def normals(seed, purpose, block, steps):
@@ -48,7 +70,7 @@ def uniforms(seed, purpose, block, steps):
 
 
 def cumulative(probs):
-    """(n,) cumulative probabilities for `np.searchsorted(cumulative, u, side="right")`.
+    """(n,) cumulative probabilities, as `draw_items` and the simulation's kernels read them.
 
     The last item of positive probability ends at exactly 1, so that no uniform below 1 falls past it,
     and items of probability 0 are never drawn.
@@ -56,6 +78,27 @@ def cumulative(probs):
     total = np.cumsum(probs)
     total[np.flatnonzero(probs)[-1]:] = 1.0
     return total
+
+
+def draw_items(probs, uniforms):
+    """The item that each uniform stands for: the first whose cumulative probability exceeds it.
+
+    Parameters
+    ----------
+    probs : ndarray (n,)
+    uniforms : ndarray of any shape
+        In [0, 1); independent, or stratified.
+
+    Returns
+    -------
+    ndarray of int, of the same shape
+
+    Examples
+    --------
+    >>> draw_items(np.array([.5, 0., .5]), np.array([.1, .5, .9]))
+    array([0, 2, 2])
+    """
+    return np.searchsorted(cumulative(probs), uniforms, side="right")
 
 
 def factor(Sigma):

@@ -1,4 +1,5 @@
 """The oracle: the book's mathematics in plain loops, slow and independent.  It imports nothing of lib."""
+import decimal
 import math
 
 # --- beliefs and policies ---------------------------------------------------------------------------
@@ -33,20 +34,26 @@ def mean_projection(items, probs, x):
     return sum(p * inner(x, X) / inner(x, x) for X, p in zip(items, probs))
 
 
-def wanted(kind, alpha, mean, var, cost, projection=0.0, z=0.0, benefit=0.0):
+class Seen:
+    """What an index policy knows of the item that has arrived: its feedback is N(mean, sd^2), and so on."""
+
+    def __init__(self, mean, var, cost, prob=0.0, projection=0.0, z=0.0, benefit=0.0):
+        self.mean, self.sd, self.cost, self.prob = mean, math.sqrt(max(var, 0.0)), cost, prob
+        self.projection, self.z, self.benefit = projection, z, benefit
+
+
+RULES = {       # does the policy forward?  One line for each index policy: (alpha, Seen) to yes or no.
+    "exploit": lambda alpha, seen: seen.mean >= seen.cost,
+    "ucb": lambda alpha, seen: seen.mean + alpha * seen.sd >= seen.cost,
+    "thompson": lambda alpha, seen: seen.mean + seen.z * seen.sd > seen.cost,
+    "dtd_ucb": lambda alpha, seen: seen.mean + alpha * seen.projection * seen.sd > seen.cost,
+    "dtd_dp": lambda alpha, seen: seen.mean + alpha * seen.benefit > seen.cost,
+}
+
+
+def wanted(kind, alpha, mean, var, cost, projection=0.0, z=0.0, benefit=0.0, prob=0.0):
     """Does a policy forward an item whose expected feedback is N(mean, var)?  `benefit` is exploration's."""
-    sd = math.sqrt(max(var, 0.0))
-    if kind == "exploit":
-        return mean >= cost
-    if kind == "ucb":
-        return mean + alpha * sd >= cost
-    if kind == "thompson":
-        return mean + z * sd > cost
-    if kind == "dtd_ucb":
-        return mean + alpha * projection * sd > cost
-    if kind == "dtd_dp":
-        return mean + alpha * benefit > cost
-    raise ValueError(kind)
+    return RULES[kind](alpha, Seen(mean, var, cost, prob, projection, z, benefit))
 
 
 def pick(probs, u):
@@ -78,7 +85,7 @@ def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None
         y = worth + truth.noise_sd * math.sqrt(sum(a != 0 for a in real)) * noise[n]
         mean, var = inner(x, mu), inner(x, times(Sigma, x))
         forward = wanted(kind, alpha, mean, var, problem.cost, mean_projection(items, probs, x), thompson[n],
-                         benefit(i, mean - problem.cost, var) if benefit else 0.0)
+                         benefit(i, mean - problem.cost, var) if benefit else 0.0, probs[i])
         if forward:
             reward += problem.gamma ** (n + 1) * (worth - problem.cost)
             realised += problem.gamma ** (n + 1) * (y - problem.cost)
@@ -87,6 +94,27 @@ def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None
         feedback.append(y)
         decisions.append(forward)
     return seen, feedback, decisions, reward, realised
+
+
+def precise_episode(problem, kind, alpha, theta, indices, noise, thompson):
+    """Decisions and reward on given items with 80 digits, for index policies without a table."""
+    with decimal.localcontext(prec=80):
+        D = decimal.Decimal
+        items, theta = [[D(float(a)) for a in x] for x in problem.items], [D(float(a)) for a in theta]
+        probs, cost, gamma = [D(float(p)) for p in problem.probs], D(float(problem.cost)), D(float(problem.gamma))
+        mu, Sigma = [D(float(m)) for m in problem.mu], [[D(float(s)) for s in row] for row in problem.Sigma]
+        decisions, reward = [], D(0)
+        for n, i in enumerate(indices):
+            x, worth = items[i], inner(items[i], theta)
+            noise_var = D(problem.noise_sd) ** 2 * sum(a != 0 for a in x)
+            mean, sd = inner(x, mu), max(inner(x, times(Sigma, x)), D(0)).sqrt()
+            bonus = {"exploit": D(0), "ucb": D(alpha), "thompson": D(float(thompson[n])),
+                     "dtd_ucb": D(alpha) * sum(p * inner(x, X) for X, p in zip(items, probs)) / (inner(x, x) or 1)}[kind]
+            decisions.append(mean + bonus * sd >= cost)
+            if decisions[-1]:
+                reward += gamma ** (n + 1) * (worth - cost)
+                mu, Sigma = update(mu, Sigma, x, worth + noise_var.sqrt() * D(float(noise[n])), noise_var)
+        return decisions, float(reward)
 
 
 # --- policies that look at the whole belief ----------------------------------------------------------

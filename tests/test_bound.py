@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from lib import bound, dp
 from lib.bound import relaxations
+from lib.posterior import compile_problem
 from lib.problem import make_problem
 
 SIMULATED = {        # cost: Theorem 1's lower and upper, hindsight, full observation, computed independently
@@ -102,7 +103,7 @@ def test_hindsight_against_quadrature():
 def test_full_observation_of_two_items_by_enumeration():
     problem = make_problem([[1, 0], [0, 1]], [.5, .5], [0, 0], [[1, .5], [.5, 1]], 1, .1, .5)
     index = np.array([[0, 0], [0, 1]])
-    sd = relaxations.revealed_sd(problem.items, problem.Sigma, np.ones(2), index)
+    sd = relaxations.revealed_sd(compile_problem(problem), index)
     assert sd[:, 0] == pytest.approx([0, 0])
     assert sd[:, 1] == pytest.approx([np.sqrt(1 / 2), np.sqrt(.25 / 2)])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from lib import bound, policies, simulate
+from lib import bound, policies, posterior, simulate
 from lib.policies import lookahead
 from lib.problem import make_problem
 
@@ -48,7 +48,7 @@ def test_knowledge_gradient_equals_the_loops():
 def test_knowledge_gradient_equals_quadrature():
     """E over the feedback of the best that each later item can then be worth, less what it is worth now."""
     p = problem()
-    world = lookahead.make_world(p, [], 1)
+    ahead = lookahead.make_lookahead(p, [], 1)
     for i in (0, 2, 4):
         x, noise = p.items[i], p.noise_sd**2 * np.count_nonzero(p.items[i])
         spread = x @ p.Sigma @ x + noise
@@ -62,13 +62,13 @@ def test_knowledge_gradient_equals_quadrature():
         then = quad(lambda y: after(y) * law.pdf(y), low, high, points=sorted(k for k in kinks if low < k < high),
                     limit=200)[0]
         now = p.probs @ np.maximum(p.items @ p.mu - p.cost, 0)
-        assert lookahead.gradient(world, p.mu, p.Sigma, i, np.inf) == pytest.approx(then - now, rel=1e-8)
+        assert lookahead.gradient(posterior.compile_problem(p), ahead, p.mu, p.Sigma, i, np.inf) == pytest.approx(then - now, rel=1e-8)
 
 
 def test_the_gain_is_utility_divergence_removed():
     """Zhang, Xu and Callan's measure: how much less a decision from the mean loses to one that knows theta."""
     p, i = problem(), 0
-    world, rng = lookahead.make_world(p, [], 1), np.random.default_rng(1)
+    ahead, rng = lookahead.make_lookahead(p, [], 1), np.random.default_rng(1)
     x = p.items[i]
     theta = rng.multivariate_normal(p.mu, p.Sigma, 200_000)
     y = theta @ x + p.noise_sd * rng.standard_normal(len(theta))
@@ -79,7 +79,7 @@ def test_the_gain_is_utility_divergence_removed():
         return (np.maximum(worth, 0) - worth * (means @ p.items.T >= p.cost)) @ p.probs
     removed = divergence(p.mu[None, :]) - divergence(p.mu + np.outer(y - x @ p.mu, step))
     error = removed.std() / np.sqrt(len(removed))
-    assert abs(removed.mean() - lookahead.gradient(world, p.mu, p.Sigma, i, np.inf)) < 4 * error
+    assert abs(removed.mean() - lookahead.gradient(posterior.compile_problem(p), ahead, p.mu, p.Sigma, i, np.inf)) < 4 * error
 
 
 def test_scores_equal_the_loops():
@@ -120,8 +120,8 @@ def test_phased_exploration_equals_the_loops(items):
 def test_rollouts_equal_the_loops():
     p = problem(gamma=0.6)
     rules = [policies.rollout(a, 12) for a in (0.2, 1.5)]
-    world = lookahead.make_world(p, rules, 40)
-    futures = world.users.tolist(), world.coming.tolist(), world.noise.tolist()
+    ahead = lookahead.make_lookahead(p, rules, 40)
+    futures = [part.tolist() for part in ahead.futures]
     assert len(futures[0]) == 12
     agree(p, rules, lambda policy, items, feedback: naive.belief_decisions(
         p, lambda mu, Sigma, i, n: naive.rollout_decision(p, mu, Sigma, i, policy.alpha, *futures), items, feedback))

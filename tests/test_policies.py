@@ -5,7 +5,8 @@ import pytest
 
 from lib import dp, policies
 from lib.dp import program
-from lib.policies.index import INDEX, THOMPSON, benefit
+from lib.policies.index import benefit
+from lib.policies.rules import INDEX, THOMPSON
 from lib.problem import make_problem
 
 ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0, 2]]

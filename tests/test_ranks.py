@@ -3,7 +3,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from lib import figures
+from lib import figures, policies  # noqa: F401  (policies register their marks)
 from lib.figures import rewards
 from lib.figures.style import BLACK, MARKS
 

@@ -9,10 +9,17 @@ from scipy import stats
 
 from lib import dp, policies, posterior, simulate, streams
 from lib.problem import make_problem, noise_var
-from lib.simulate import compiled, kernels, vectorized
-from lib.simulate.arrays import Stream
+from lib.policies.rules import INDEX, REGISTRY, THOMPSON
+from lib.simulate import instances, kernels, square_root, vectorized
+from lib.simulate.instances import Stream
 
 POLICIES = [policies.exploit(), policies.ucb(0.7), policies.thompson(), policies.dtd_ucb(1.3)]
+
+
+def test_every_index_policy_has_its_plain_rule_and_stands_in_the_list():
+    """A new family of the registry needs a line in naive.RULES and a place in POLICIES."""
+    index = {kind for kind, family in REGISTRY.items() if family.rule in (INDEX, THOMPSON)}
+    assert index == {policy.kind for policy in POLICIES} and index < set(naive.RULES)
 
 
 def dense(k=3, n=6, seed=0, rank=None, cost=0.4):
@@ -260,21 +267,21 @@ def test_ties_are_the_papers():
 @pytest.mark.parametrize("problem, horizon, vectors", [(dense(11, 40, 6), 10_000, False), (dense(40, 60, 7), 80, True)],
                          ids=["matrix", "vectors"])
 def test_the_kernels_belief_is_the_posteriors(problem, horizon, vectors):
-    scene, order = compiled.make_scene(problem, horizon)
-    assert scene.vectors == vectors
-    state, k = kernels.make_state(scene), len(order)
+    grouped, order = instances.group(problem, horizon)
+    assert grouped.vectors == vectors
+    state, k = kernels.make_state(grouped), len(order)
     project, learn = (kernels.project_vectors, kernels.learn_vectors) if vectors else (
         kernels.project_matrix, kernels.learn_matrix)
-    kernels.restore(scene, state)
+    kernels.restore(grouped, state)
     belief, rng = posterior.Belief(problem.mu, problem.Sigma), np.random.default_rng(0)
     for i in rng.integers(0, len(problem.items) - 1, min(10_000, horizon)):
         x, y, noise = problem.items[i], rng.standard_normal() * 2, noise_var(problem)[i]
-        mean, var = kernels.dot(scene, i, state.mu), project(scene, state, i)
+        mean, var = kernels.dot(grouped, i, state.mu), project(grouped, state, i)
         assert (mean, var) == pytest.approx((x @ belief.mu, x @ belief.Sigma @ x), abs=1e-9)
-        learn(scene, state, i, np.sqrt(var + noise), (y - mean) / np.sqrt(var + noise))
+        learn(grouped, state, i, np.sqrt(var + noise), (y - mean) / np.sqrt(var + noise))
         belief = posterior.step(belief, x, y, noise)
     h = state.h[:int(state.count[1])]
-    Sigma = (scene.Sigma - h.T @ h if vectors else state.Sigma)[:, :k]
+    Sigma = (grouped.instance.Sigma - h.T @ h if vectors else state.Sigma)[:, :k]
     assert np.array_equal(Sigma, Sigma.T)
     assert np.linalg.eigvalsh(Sigma)[0] > -1e-13 * abs(problem.Sigma).max()
     assert state.mu[:k] == pytest.approx(belief.mu[order], abs=1e-9)
@@ -285,19 +292,87 @@ def test_the_kernels_belief_is_the_posteriors(problem, horizon, vectors):
 def test_users_side_by_side_decide_as_they_do_alone(problem):
     """The two engines for short dense items, on a number of users that leaves lanes over."""
     rules = policies.compile_rules(problem, [*POLICIES, *([policies.dtd_dp(0.7)] if len(problem.mu) < 6 else [])])
-    scene, _ = compiled.make_scene(problem, 30)
+    grouped, _ = instances.group(problem, 30)
     met = simulate.episodes(problem, [policies.thompson()], 150, 30)
-    assert vectorized.fits(scene)
+    assert vectorized.fits(grouped)
     stream = Stream(met.items, met.feedback, met.feedback - problem.cost, met.thompson)
     results = []
     for engine in (kernels, vectorized):
         rewards = np.empty((len(rules.kind), 150))
         decisions = np.empty(rewards.shape + (30,), bool)
-        engine.run(scene, rules, stream, rewards, decisions)
+        engine.run(grouped, rules, stream, rewards, decisions)
         results.append((rewards, decisions))
     assert np.array_equal(results[0][1], results[1][1])
     assert results[0][0] == pytest.approx(results[1][0], abs=1e-11)
     assert results[0][1].any()
+
+
+QUIET = [policies.exploit(), policies.ucb(1), policies.thompson(), policies.dtd_ucb(1)]
+
+
+def quiet(share, k=3, unit=1.0, cost=0.5):
+    """Dense items and noise of this share of the prior's sd; features measured in `unit`."""
+    rng = np.random.default_rng(3)
+    items = rng.random((8, k)) + 0.1
+    return make_problem(items / unit, np.full(8, 1 / 8), np.full(k, 0.3) * unit, (0.5 * np.eye(k) + 0.5) * unit**2, share, cost, 0.9)
+
+
+@pytest.mark.parametrize("noise_sd", [1e-1, 1e-4, 1e-6, 1e-8, 1e-10, 1e-11])
+@pytest.mark.parametrize("k", [3, 6])
+def test_tiny_noise_decides_as_eighty_digits_do(noise_sd, k):
+    """The judge is exact but for its 80 digits.  Before, UCB fell apart from noise of 1e-8 of the prior's sd."""
+    problem, rows, horizon = quiet(noise_sd, k), 6, 40
+    got = simulate.episodes(problem, QUIET, rows, horizon, seed=3)
+    noise = streams.normals(3, streams.NOISE, 0, horizon)
+    for p, policy in enumerate(QUIET):
+        for r in range(rows):
+            decisions, reward = naive.precise_episode(problem, policy.kind, policy.alpha, got.theta[r], got.items[r],
+                                                      noise[r], got.thompson[r])
+            assert got.decisions[p, r].tolist() == decisions, (policy, r)
+            assert got.rewards[p, r] == pytest.approx(reward, rel=1e-10)
+
+
+def test_the_square_root_is_the_matrix_where_both_can_be_had():
+    problem = quiet(1e-3)
+    got = simulate.episodes(problem, QUIET, 150, 40, seed=1)
+    pay = 0.9 ** np.arange(1, 41) * (np.einsum("rnk,rk->rn", problem.items[got.items], got.theta) - problem.cost)
+    rewards, decisions = np.empty((4, 150)), np.empty((4, 150, 40), bool)
+    square_root.run(posterior.compile_problem(problem), streams.factor(problem.Sigma), policies.compile_rules(problem, QUIET),
+                    Stream(got.items, got.feedback, pay, got.thompson), rewards, decisions)
+    assert np.array_equal(decisions, got.decisions)
+    assert rewards == pytest.approx(got.rewards, abs=1e-10)
+
+
+def test_too_little_noise_is_refused_in_every_unit():
+    assert posterior.noise_share(quiet(1e-4)) == pytest.approx(posterior.noise_share(quiet(1e-4, unit=1e6)))
+    for unit in (1e-6, 1.0, 1e6):
+        with pytest.raises(ValueError, match="noise_sd is 1e-13: with these items and this prior it must be .*e-1. or more"):
+            simulate.replicate(quiet(1e-13, unit=unit), QUIET, 2, 5)
+        with pytest.raises(ValueError, match="noise_sd is 1e-07: .* look at the whole belief need .*e-05 or more"):
+            simulate.replicate(quiet(1e-7, unit=unit), [policies.knowledge_gradient()], 2, 5)
+
+
+@pytest.mark.parametrize("change, name", [
+    (dict(mu=np.full(3, np.nan)), r"mu\[0\] is nan"), (dict(cost="0.2"), "cost must be numeric, got '0.2'"),
+    (dict(items=np.full((6, 3), 1e308)), r"items\[0\] is too large"), (dict(noise_sd=1e200), "noise_sd is too large"),
+    (dict(noise_sd=1e-200), "noise_sd is 1e-200"), (dict(gamma=1.0), "gamma is 1.0"),
+    (dict(mu=np.ma.masked_less([0.1, 0.2, 0.3], 0.2)), "mu is a masked array"), (dict(probs=[1.0]), "probs must have one"),
+    (dict(Sigma=-np.eye(3)), "Sigma is not positive")])
+@pytest.mark.parametrize("function", [
+    lambda p: simulate.replicate(p, POLICIES, 2, 3), lambda p: simulate.episodes(p, POLICIES, 2, 3), simulate.truncation,
+    lambda p: simulate.decoupled(p, policies.exploit()), lambda p: policies.compile_rules(p, POLICIES),
+    policies.mean_projection, policies.projections])
+def test_a_problem_is_checked_where_it_is_used(function, change, name):
+    with pytest.raises(ValueError, match=name):
+        function(dense()._replace(**change))
+
+
+def test_lists_will_do_where_arrays_are_meant_and_nothing_else_is_a_problem():
+    problem = dense()
+    lists = problem._replace(items=problem.items.tolist(), mu=problem.mu.tolist(), Sigma=problem.Sigma.tolist())
+    assert np.array_equal(simulate.replicate(lists, POLICIES, 3, 5), simulate.replicate(problem, POLICIES, 3, 5))
+    with pytest.raises(ValueError, match="problem is 'dense': use lib.problem.make_problem"):
+        simulate.replicate("dense", POLICIES, 2, 3)
 
 
 def test_truncation_bounds_what_comes_after():

@@ -11,7 +11,6 @@ import numpy as np
 from lib import streams
 from lib.problem import Estimate
 
-BOOTSTRAP = 20          # key of the stream that resamples users
 DRAWS = 2000            # resamples
 
 
@@ -131,7 +130,7 @@ def difference(m, a, b):
 def bootstrap(m, seed):
     """(DRAWS, P) means over users drawn with replacement: the error that other users would bring."""
     users = len(m.visits)
-    weights = streams.generator(seed, BOOTSTRAP).multinomial(users, np.full(users, 1 / users), size=DRAWS) / users
+    weights = streams.generator(seed, streams.Purpose.BOOTSTRAP).multinomial(users, np.full(users, 1 / users), size=DRAWS) / users
     return np.einsum("du,pu->dp", weights, user_means(m))
 
 

@@ -7,13 +7,9 @@ a policy would have found among unrated items is unknown.
 """
 import numpy as np
 
-from lib import streams
+from lib import simulate, streams
 from lib.datasets import histories
 from lib.estimate import sample_mean
-from lib.policies import compile_rules
-from lib.simulate import kernels
-from lib.simulate.arrays import Stream
-from lib.simulate.compiled import make_scene
 
 
 def replay(problem, dataset, users, policies, horizon=100, shuffle=None, seed=0):
@@ -72,11 +68,8 @@ def replay(problem, dataset, users, policies, horizon=100, shuffle=None, seed=0)
         kept = _order(len(item), shuffle, seed, users[u])[:horizon]
         items[u, :len(kept)], feedback[u, :len(kept)] = item[kept], value[kept]
         pay[u, :len(kept)] = discount[:len(kept)] * (value[kept] - problem.cost)
-    normals = streams.generator(seed, 41).standard_normal(items.shape)
-    rules, (scene, _) = compile_rules(problem, policies), make_scene(problem, horizon)
-    rewards = np.empty((len(rules.kind), len(past)))
-    decisions = np.empty(rewards.shape + (horizon,), np.bool_)
-    kernels.run(scene, rules, Stream(items, feedback, pay, normals), rewards, decisions)
+    normals = streams.generator(seed, streams.Purpose.REPLAY_THOMPSON).standard_normal(items.shape)
+    rewards, decisions = simulate.play(problem, policies, simulate.Stream(items, feedback, pay, normals))
     lengths = np.array([len(item) for item, *_ in past])
     return rewards, decisions & (np.arange(horizon) < lengths[:, None])
 
@@ -85,7 +78,7 @@ def _order(count, shuffle, seed, user):
     """Positions of a user's ratings in the order in which they are met."""
     if shuffle is None:
         return np.arange(count)
-    return streams.generator(seed, 40, int(user), int(shuffle)).permutation(count)
+    return streams.generator(seed, streams.Purpose.REPLAY_ORDER, int(user), int(shuffle)).permutation(count)
 
 
 def over_users(rewards, reference):

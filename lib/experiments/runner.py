@@ -172,20 +172,9 @@ def sample(spec, purpose, count, target, chunk, go):
     return [moments.total(stack) for stack in stacks]
 
 
-def family(policy):
-    """The name of a policy without its alpha.
-
-    Examples
-    --------
-    >>> family(policies.ucb(.5))
-    'UCB'
-    """
-    return policies.label(policy).split(", alpha")[0]
-
-
 def families(spec):
     """The name without alpha of each policy of a spec."""
-    return [family(policy) for policy in spec.policies]
+    return [policies.family_name(policy) for policy in spec.policies]
 
 
 def chosen(spec, rows):
@@ -263,7 +252,7 @@ def rows(spec, cost, tuning, evaluation, limits):
 
 def weight(policy):
     """A policy's alpha, NaN where it has none."""
-    return np.nan if policy.kind in ("exploit", "thompson") else policy.alpha
+    return policy.alpha if policies.is_tuned(policy) else np.nan
 
 
 def best(table):

@@ -7,11 +7,10 @@ import os
 from typing import NamedTuple
 
 from lib.experiments.problems import PROBLEMS
-from lib.policies import ALPHAS, dtd_dp, dtd_ucb, exploit, thompson, ucb
+from lib.policies import grid
 
 PAPER = 100         # items a user meets in the paper's experiments; at gamma = .9 the rest is worth 2.7e-5 of hindsight
-GRID = (exploit(), thompson(), *(rule(float(alpha)) for rule in
-        (ucb, dtd_ucb, dtd_dp) for alpha in ALPHAS))
+GRID = grid(("exploit", "thompson", "ucb", "dtd_ucb", "dtd_dp"))      # the families of the paper
 
 
 class Spec(NamedTuple):

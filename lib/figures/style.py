@@ -14,11 +14,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (      # Okabe and Ito (2008)
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+from lib.marks import BLACK, BLUE, GREEN, MARKS, ORANGE, PINK, RED, SKY, YELLOW  # noqa: F401
+
 GREY = "#7A7A7A"
-MARKS = {"DTD-DP": (BLUE, "o"), "DTD-UCB": (RED, "s"), "UCB": (ORANGE, "^"), "Thompson sampling": (GREEN, "D"),
-         "Exploitation": (PINK, "v"), "Knowledge gradient": (SKY, "P"), "DTD-DP, noise of the model": (BLUE, "*")}
 OTHERS = ((GREY, "X"), (SKY, "h"), (GREEN, "<"), (PINK, ">"), (ORANGE, "p"))
 BOUND = {"color": BLACK, "linestyle": (0, (5, 2)), "linewidth": 1.8, "zorder": 3}
 STYLE = {

@@ -1,4 +1,11 @@
-"""Policies that forward where mean + bonus * sd exceeds the cost, as the arrays that kernels read."""
+"""Index policies, which forward where mean + bonus * sd exceeds the cost, as the arrays that kernels read.
+
+The bonus of DTD-DP is alpha E / sd, E the exploration benefit of a single-feature problem (paper, Algorithm 2).  E / sd
+depends on the standardised net mean z = (mean - cost)/sd and on the precision noise_var/var alone, so one table per
+direction serves every cost, user and alpha.  It runs over steps of STEP in log precision, from the prior's to what
+REACH/-log(gamma) items add, and over steps of FINE in z, counted from where the problem's value leaves zero, because
+E has a kink there.  Further below than DEEP it is taken as 0.
+"""
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -7,13 +14,10 @@ import numpy as np
 
 from lib.dp import exploration_benefits
 from lib.dp.program import DEEP, FINE, STEP
-from lib.policies.projection import mean_projection, projections
-from lib.policies.rules import Policy
-from lib.problem import noise_var
-
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
-
-INDEX, TABLE, THOMPSON = range(3)   # a rule's bonus: a multiple of the sd, a tabulated one, or a normal draw
+from lib.policies.projection import projections
+from lib.policies.rules import INDEX, TABLE, THOMPSON, entry
+from lib.posterior import jit
+from lib.problem import checked, noise_var
 
 
 class Rules(NamedTuple):
@@ -38,24 +42,25 @@ def compile_rules(problem, policies):
     ValueError
         When there is no policy, or one is not a Policy of a known kind.
     """
-    policies = list(policies)
+    problem, policies = checked(problem), list(policies)
     if not policies:
         raise ValueError("policies is empty: give at least one")
-    for policy in policies:
-        if not isinstance(policy, Policy) or policy.kind not in _KINDS:
-            raise ValueError(f"policies holds {policy!r}: use the functions of lib.policies")
+    families = [entry(policy) for policy in policies]
+    for policy, family in zip(policies, families):
+        if family.rule not in (INDEX, TABLE, THOMPSON):
+            raise ValueError(f"policies holds {policy!r}: it looks at the whole belief, lib.policies.lookahead has its kernel")
     bonus, keys = np.zeros((len(policies), len(problem.items))), {}
     row = np.zeros(bonus.shape, int)
-    for p, policy in enumerate(policies):
-        bonus[p] = policy.alpha * (mean_projection(problem, policy.law) if policy.kind == "dtd_ucb" else 1)
-        if policy.kind == "dtd_dp":
+    for p, (policy, family) in enumerate(zip(policies, families)):
+        bonus[p] = family.bonus(problem, policy)
+        if family.rule == TABLE:
             row[p] = [keys.setdefault(key, len(keys)) for key in _directions(problem, policy.noise, policy.law)]
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         tables = list(pool.map(lambda key: exploration_benefits(*key[1:]), keys)) or [(np.zeros(2), np.zeros((2, 2)))]
     shape = tuple(np.max([benefit.shape for _, benefit in tables], axis=0))
     return Rules(
-        kind=np.array([_KINDS[policy.kind] for policy in policies]),
-        ties=np.array([policy.kind in ("exploit", "ucb") for policy in policies]), bonus=bonus, row=row,
+        kind=np.array([family.rule for family in families]),
+        ties=np.array([family.ties for family in families]), bonus=bonus, row=row,
         last=np.array([len(kink) - 1 for kink, _ in tables]), log_var=np.array([key[0] for key in keys] or [0.0]),
         kink=np.array([np.pad(kink, (0, shape[0] - len(kink))) for kink, _ in tables]),
         benefit=np.array([np.pad(e, [(0, n - m) for n, m in zip(shape, e.shape)]) for _, e in tables]),
@@ -69,9 +74,6 @@ def _directions(problem, noise, law):
     for (x, probs), v, scale in zip(projections(problem, law), var, noise):
         law = (x.tobytes(), probs.tobytes(), problem.gamma)
         yield (np.log(v), *law, scale / v) if v > 0 else (0.0, b"", b"", 0.0, 0.0)
-
-
-_KINDS = {"exploit": INDEX, "ucb": INDEX, "thompson": THOMPSON, "dtd_ucb": INDEX, "dtd_dp": TABLE}
 
 
 @jit

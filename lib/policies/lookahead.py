@@ -1,4 +1,4 @@
-"""Kernels of the policies that look at the whole belief, in plain dense loops (policies: lookahead.py).
+"""Kernels of the policies that look at the whole belief (policies beyond the paper; the chapter of that name).
 
 In belief (mu, Sigma) forwarding item x moves the mean of item X' by a normal step of standard deviation
 
@@ -6,58 +6,46 @@ In belief (mu, Sigma) forwarding item x moves the mean of item X' by a normal st
 
 and the one-step gain on X' is E (X'.mu + st Z - cost)^+ - (X'.mu - cost)^+ = st f(|X'.mu - cost| / st) with
 f(z) = phi(z) - z Phi(-z).  A decision depends on the belief and the item alone, so it is kept until the belief
-changes.  The kernels read and fill the same arrays as `kernels.run`: every policy of a simulation meets the
+changes.  The kernels read and fill the same arrays as those of `lib.simulate`: every policy of a simulation meets the
 same users, items and noise.
-
-Policies beyond the paper that look at the whole belief, as plain data, and what their kernels read.
-
-    knowledge_gradient   forwards when what one feedback adds to every later item's value outweighs the loss
-    scores               the same lookahead on one number only, the item's own score
-    information_directed forwards while that lowers squared regret per bit of information
-    bayes_ucb            UCB whose bonus is a posterior quantile that rises with time
-    phased               explores until the forwards span the items, exploits for a while, explores again
-    rollout              UCB, overruled where simulated futures clearly disagree
-
-They run in `simulate.replicate` beside the policies of policies.py.  Formulas: chapter "Policies beyond the paper".
 """
 from math import log1p, sqrt
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy.special import ndtri
 
 from lib import streams
 from lib.normal import gain
 from lib.policies.projection import mean_projection
-from lib.policies.rules import DIRECTED, GRADIENT, KINDS, PHASED, QUANTILE, ROLLOUT
-from lib.problem import effective_horizon, noise_var as noise_var_
+from lib.policies.rules import DIRECTED, GRADIENT, PHASED, QUANTILE, ROLLOUT, entry
+from lib.posterior import COARSE, compile_problem, dot, jit, learn, noise_share, project
+from lib.problem import effective_horizon
 
 TINY = 1e-9                     # squared length, relative, below which a remainder counts as nothing
 GUARD = 2.0                     # standard errors that a rollout must show before it overrules its base policy
+REST = 0.02                     # discounted weight at which a rollout stops
 
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
+class Futures(NamedTuple):
+    """What rollouts sample, the same at every decision: F futures of H items."""
 
-class World(NamedTuple):
-    """What the kernels read of a problem, and futures that rollouts share."""
-
-    items: np.ndarray       # (n, k)
-    probs: np.ndarray       # (n,)
-    noise_var: np.ndarray   # (n,)
-    reach: np.ndarray       # (n,) M(x), the mean projection of a coming item on x
-    mu: np.ndarray          # (k,)
-    Sigma: np.ndarray       # (k, k)
-    cost: float
-    gamma: float
-    rank: int               # dimension of what the items span
-    quantile: np.ndarray    # (horizon,) standard normal quantiles 1 - 1/(n + 1)
     users: np.ndarray       # (F, k) standard normals
     coming: np.ndarray      # (F, H) items
     noise: np.ndarray       # (F, H + 1) standard normals
 
 
-class Mind(NamedTuple):
+class Lookahead(NamedTuple):
+    """What the kernels read of a problem beside its Instance: kept apart, because taking it out of a tuple costs time."""
+
+    items: np.ndarray       # (n, k)
+    reach: np.ndarray       # (n,) M(x), the mean projection of a coming item on x
+    rank: int               # dimension of what the items span
+    quantile: np.ndarray    # (horizon,) standard normal quantiles 1 - 1/(n + 1)
+    futures: Futures
+
+
+class State(NamedTuple):
     """One policy's belief, and what it remembers."""
 
     mu: np.ndarray          # (k,)
@@ -68,7 +56,8 @@ class Mind(NamedTuple):
 
 
 @jit
-def dot(x, y):
+def inner(x, y):
+    """x.y; for the items as rows, which is quicker where few elements are zero."""
     total = 0.0
     for a in range(len(x)):
         total += x[a] * y[a]
@@ -76,59 +65,35 @@ def dot(x, y):
 
 
 @jit
-def along(Sigma, x):
-    """Sigma x."""
-    out = np.zeros(len(x))
-    for a in range(len(x)):
-        if x[a] != 0.0:
-            for b in range(len(x)):
-                out[b] += x[a] * Sigma[a, b]
-    return out
-
-
-@jit
-def learn(mu, Sigma, x, y, noise_var):
-    """The belief after feedback y on x, in place."""
-    h = along(Sigma, x)
-    total = max(dot(x, h), 0.0) + noise_var
-    if total > 0.0:
-        surprise = (y - dot(x, mu)) / total
-        for a in range(len(mu)):
-            mu[a] += surprise * h[a]
-            for b in range(len(mu)):
-                Sigma[a, b] -= h[a] * h[b] / total
-
-
-@jit
-def gradient(world, mu, Sigma, i, enough):
+def gradient(instance, ahead, mu, Sigma, i, enough):
     """E over items X' of the one-step gain from forwarding item i; stops once it exceeds `enough`."""
-    h = along(Sigma, world.items[i])
-    total, gained = max(dot(world.items[i], h), 0.0) + world.noise_var[i], 0.0
+    along, gained = np.empty(len(mu)), 0.0
+    total = project(instance, i, Sigma, along) + instance.noise_var[i]
     if total <= 0.0:
         return 0.0
-    for j in range(len(world.probs)):
-        sd = abs(dot(world.items[j], h)) / sqrt(total)
-        net = dot(world.items[j], mu) - world.cost
-        if world.probs[j] > 0.0 and net * net < 64 * sd * sd:
-            gained += world.probs[j] * gain(net, sd)
+    for j in range(len(instance.probs)):
+        sd = abs(inner(ahead.items[j], along)) / sqrt(total)
+        net = inner(ahead.items[j], mu) - instance.cost
+        if instance.probs[j] > 0.0 and net * net < 64 * sd * sd:
+            gained += instance.probs[j] * gain(net, sd)
             if gained > enough:
                 break
     return gained
 
 
 @jit
-def directed(world, mu, Sigma, alpha, known):
+def directed(instance, mu, Sigma, alpha, known):
     """Fill `known` with the items whose forwarding lowers the ratio of squared regret to information."""
-    n = len(world.probs)
+    n, along = len(instance.probs), np.empty(len(mu))
     loss, info, regret, learned = np.empty(n), np.empty(n), 0.0, 0.0
     for i in range(n):
-        var = max(dot(world.items[i], along(Sigma, world.items[i])), 0.0)
-        loss[i] = world.cost - dot(world.items[i], mu)
-        info[i] = log1p(var / world.noise_var[i]) / 2 if var > 0.0 else 0.0
-        regret += world.probs[i] * gain(loss[i], sqrt(var))
+        var = project(instance, i, Sigma, along)
+        loss[i] = instance.cost - dot(instance, i, mu)
+        info[i] = log1p(var / instance.noise_var[i]) / 2 if var > 0.0 else 0.0
+        regret += instance.probs[i] * gain(loss[i], sqrt(var))
         known[i] = loss[i] <= 0.0
         if known[i]:
-            learned += world.probs[i] * info[i]
+            learned += instance.probs[i] * info[i]
     order = np.argsort(np.where(info > 0.0, loss / np.where(info > 0.0, info, 1.0), np.inf), kind="mergesort")
     for i in order:
         if loss[i] <= 0.0:
@@ -136,60 +101,61 @@ def directed(world, mu, Sigma, alpha, known):
         if info[i] <= 0.0 or not 2 * learned * loss[i] < alpha * regret * info[i]:
             break
         known[i] = 1
-        regret, learned = regret + world.probs[i] * loss[i], learned + world.probs[i] * info[i]
+        regret, learned = regret + instance.probs[i] * loss[i], learned + instance.probs[i] * info[i]
 
 
 @jit
-def explores(world, mind, i):
+def explores(ahead, state, i):
     """Phased exploration: is item i a new direction of this phase?  Takes it into the basis if so."""
-    rest, found = world.items[i].copy(), mind.phase[1]
+    rest, found = ahead.items[i].copy(), state.phase[1]
     for _ in range(2):                                         # twice, against rounding
         for d in range(found):
-            share = dot(mind.basis[d], rest)
+            share = inner(state.basis[d], rest)
             for a in range(len(rest)):
-                rest[a] -= share * mind.basis[d, a]
-    left = dot(rest, rest)
-    if left <= TINY * dot(world.items[i], world.items[i]):
+                rest[a] -= share * state.basis[d, a]
+    left = inner(rest, rest)
+    if left <= TINY * inner(ahead.items[i], ahead.items[i]):
         return False
     for a in range(len(rest)):
-        mind.basis[found, a] = rest[a] / sqrt(left)
-    mind.phase[1] = found + 1
+        state.basis[found, a] = rest[a] / sqrt(left)
+    state.phase[1] = found + 1
     return True
 
 
 @jit
-def _phased(world, mind, i, alpha, net):
+def phased(ahead, state, i, alpha, net):
     """Explore until the phase's forwards span the items, then exploit alpha times the phase's number of items."""
-    if mind.phase[1] < world.rank:
-        go = explores(world, mind, i) or net >= 0.0
-        if mind.phase[1] == world.rank:
-            mind.phase[2] = int(np.ceil(alpha * mind.phase[0]))
+    if state.phase[1] < ahead.rank:
+        go = explores(ahead, state, i) or net >= 0.0
+        if state.phase[1] == ahead.rank:
+            state.phase[2] = int(np.ceil(alpha * state.phase[0]))
     else:
         go = net >= 0.0
-        mind.phase[2] -= 1
-    if mind.phase[1] == world.rank and mind.phase[2] <= 0:
-        mind.phase[0], mind.phase[1] = mind.phase[0] + 1, 0
+        state.phase[2] -= 1
+    if state.phase[1] == ahead.rank and state.phase[2] <= 0:
+        state.phase[0], state.phase[1] = state.phase[0] + 1, 0
     return go
 
 
 @jit
-def optimistic(world, mu, Sigma, i, alpha):
+def optimistic(instance, mu, Sigma, i, alpha):
     """UCB's rule."""
-    x = world.items[i]
-    return dot(x, mu) + alpha * sqrt(max(dot(x, along(Sigma, x)), 0.0)) >= world.cost
+    var = project(instance, i, Sigma, np.empty(len(mu)))
+    return dot(instance, i, mu) + alpha * sqrt(var) >= instance.cost
 
 
 @jit
-def follow(world, mu, Sigma, alpha, f, theta):
+def follow(instance, ahead, mu, Sigma, alpha, f, theta):
     """What UCB earns on future f of the user theta, from the belief (mu, Sigma), which it overwrites."""
-    reward, discount = 0.0, 1.0
-    for m in range(world.coming.shape[1]):
-        i = world.coming[f, m]
-        discount *= world.gamma
-        if optimistic(world, mu, Sigma, i, alpha):
-            worth = dot(world.items[i], theta)
-            reward += discount * (worth - world.cost)
-            learn(mu, Sigma, world.items[i], worth + sqrt(world.noise_var[i]) * world.noise[f, m + 1], world.noise_var[i])
+    room, reward, discount = np.empty(len(mu)), 0.0, 1.0
+    for m in range(ahead.futures.coming.shape[1]):
+        i = ahead.futures.coming[f, m]
+        discount *= instance.gamma
+        if optimistic(instance, mu, Sigma, i, alpha):
+            worth = dot(instance, i, theta)
+            reward += discount * (worth - instance.cost)
+            y = worth + sqrt(instance.noise_var[i]) * ahead.futures.noise[f, m + 1]
+            learn(instance, i, y, mu, Sigma, room)
     return reward
 
 
@@ -198,26 +164,27 @@ def root(Sigma):
     """L with L L' = Sigma, by Cholesky; directions of no variance are left out."""
     L, k = np.zeros(Sigma.shape), len(Sigma)
     for a in range(k):
-        left = Sigma[a, a] - dot(L[a, :a], L[a, :a])
+        left = Sigma[a, a] - inner(L[a, :a], L[a, :a])
         if left > TINY * Sigma[a, a]:
             L[a, a] = sqrt(left)
             for b in range(a + 1, k):
-                L[b, a] = (Sigma[b, a] - dot(L[b, :a], L[a, :a])) / L[a, a]
+                L[b, a] = (Sigma[b, a] - inner(L[b, :a], L[a, :a])) / L[a, a]
     return L
 
 
 @jit
-def _rollout(world, mu, Sigma, i, alpha, futures):
+def overruled(instance, ahead, mu, Sigma, i, alpha, futures):
     """UCB's decision, unless `futures` sampled futures show the other to be better by GUARD standard errors."""
-    base, L, x = optimistic(world, mu, Sigma, i, alpha), root(Sigma), world.items[i]
+    drawn, base, L, room = ahead.futures, optimistic(instance, mu, Sigma, i, alpha), root(Sigma), np.empty(len(mu))
     mean, square = 0.0, 0.0
     for f in range(futures):
-        theta = mu + along(L.T, world.users[f])
-        after_mu, after_Sigma = mu.copy(), Sigma.copy()
-        worth = dot(x, theta)
-        learn(after_mu, after_Sigma, x, worth + sqrt(world.noise_var[i]) * world.noise[f, 0], world.noise_var[i])
-        better = (worth - world.cost + follow(world, after_mu, after_Sigma, alpha, f, theta)
-                  - follow(world, mu.copy(), Sigma.copy(), alpha, f, theta))
+        theta = mu.copy()
+        for a in range(len(mu)):
+            theta[a] += inner(L[a], drawn.users[f])
+        after_mu, after_Sigma, worth = mu.copy(), Sigma.copy(), dot(instance, i, theta)
+        learn(instance, i, worth + sqrt(instance.noise_var[i]) * drawn.noise[f, 0], after_mu, after_Sigma, room)
+        better = (worth - instance.cost + follow(instance, ahead, after_mu, after_Sigma, alpha, f, theta)
+                  - follow(instance, ahead, mu.copy(), Sigma.copy(), alpha, f, theta))
         mean, square = mean + better, square + better * better
     mean /= futures
     error = sqrt(max(square / futures - mean * mean, 0.0) / (futures - 1))
@@ -225,65 +192,75 @@ def _rollout(world, mu, Sigma, i, alpha, futures):
 
 
 @jit
-def decide(world, mind, kind, alpha, futures, i, n):
-    """Does the policy forward item i, the n-th to arrive (from 0)?"""
-    net = dot(world.items[i], mind.mu) - world.cost
-    if kind == PHASED:
-        return _phased(world, mind, i, alpha, net)
-    if kind == QUANTILE:
-        return optimistic(world, mind.mu, mind.Sigma, i, alpha * world.quantile[n])
-    if mind.known[i] < 0:
-        ahead = alpha * world.gamma / (1 - world.gamma)
-        if kind == DIRECTED:
-            directed(world, mind.mu, mind.Sigma, alpha, mind.known)
-        elif kind == ROLLOUT:
-            mind.known[i] = _rollout(world, mind.mu, mind.Sigma, i, alpha, futures)
-        elif net > 0.0 or alpha == 0.0:
-            mind.known[i] = net > 0.0
-        elif kind == GRADIENT:
-            mind.known[i] = ahead * gradient(world, mind.mu, mind.Sigma, i, -net / ahead) > -net
-        else:
-            var = max(dot(world.items[i], along(mind.Sigma, world.items[i])), 0.0)
-            sd = var / sqrt(var + world.noise_var[i]) if var > 0.0 else 0.0
-            mind.known[i] = ahead * world.reach[i] * gain(net, sd) > -net
-    return mind.known[i] == 1
+def by_gain(instance, ahead, state, kind, alpha, i, net):
+    """Knowledge gradient and lookahead on scores: what one feedback adds to later items against the loss -net."""
+    if net > 0.0 or alpha == 0.0:
+        return net > 0.0
+    later = alpha * instance.gamma / (1 - instance.gamma)
+    if kind == GRADIENT:
+        return later * gradient(instance, ahead, state.mu, state.Sigma, i, -net / later) > -net
+    var = project(instance, i, state.Sigma, np.empty(len(state.mu)))
+    sd = var / sqrt(var + instance.noise_var[i]) if var > 0.0 else 0.0
+    return later * ahead.reach[i] * gain(net, sd) > -net
 
 
 @jit
-def run(world, kinds, alphas, futures, stream, rewards, decisions):
+def decide(instance, ahead, state, rule, i, n):
+    """Does the policy `rule` = (kind, alpha, futures) forward item i, the n-th to arrive (from 0)?"""
+    kind, alpha, futures = rule
+    net = dot(instance, i, state.mu) - instance.cost
+    if kind == PHASED:
+        return phased(ahead, state, i, alpha, net)
+    if kind == QUANTILE:
+        return optimistic(instance, state.mu, state.Sigma, i, alpha * ahead.quantile[n])
+    if state.known[i] < 0:
+        if kind == DIRECTED:
+            directed(instance, state.mu, state.Sigma, alpha, state.known)
+        elif kind == ROLLOUT:
+            state.known[i] = overruled(instance, ahead, state.mu, state.Sigma, i, alpha, futures)
+        else:
+            state.known[i] = by_gain(instance, ahead, state, kind, alpha, i, net)
+    return state.known[i] == 1
+
+
+@jit
+def play(instance, ahead, rule, stream, r, state, decisions):
+    """One policy meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
+    room, reward = np.empty(len(state.mu)), 0.0
+    state.mu[:], state.Sigma[:], state.known[:] = instance.mu, instance.Sigma, -1
+    state.phase[0], state.phase[1], state.phase[2] = 1, 0, 0
+    for n in range(len(decisions)):
+        i = stream.items[r, n]
+        decisions[n] = decide(instance, ahead, state, rule, i, n)
+        if decisions[n]:
+            reward += stream.pay[r, n]
+            learn(instance, i, stream.feedback[r, n], state.mu, state.Sigma, room)
+            state.known[:] = -1
+    return reward
+
+
+@jit
+def run(instance, ahead, rules, stream, rewards, decisions):
     """Every policy on every replication of `stream`: fills rewards (P, R) and decisions (P, R, horizon)."""
-    n, k = world.items.shape
-    mind = Mind(np.empty(k), np.empty((k, k)), np.empty(n, np.int8), np.empty((k, k)), np.empty(3, np.int64))
+    kinds, alphas, futures = rules
+    n, k = ahead.items.shape
+    state = State(np.empty(k), np.empty((k, k)), np.empty(n, np.int8), np.empty((k, k)), np.empty(3, np.int64))
     for p in range(len(kinds)):
+        rule = kinds[p], alphas[p], futures[p]
         for r in range(rewards.shape[1]):
-            mind.mu[:], mind.Sigma[:], rewards[p, r] = world.mu, world.Sigma, 0.0
-            mind.known[:] = -1
-            mind.phase[0], mind.phase[1], mind.phase[2] = 1, 0, 0
-            for t in range(decisions.shape[2]):
-                i = stream.items[r, t]
-                decisions[p, r, t] = decide(world, mind, kinds[p], alphas[p], futures[p], i, t)
-                if decisions[p, r, t]:
-                    rewards[p, r] += stream.pay[r, t]
-                    learn(mind.mu, mind.Sigma, world.items[i], stream.feedback[r, t], world.noise_var[i])
-                    mind.known[:] = -1
+            rewards[p, r] = play(instance, ahead, rule, stream, r, state, decisions[p, r])
 
 
-FUTURES = 40            # purpose of the stream that rollouts sample from
-REST = 0.02             # discounted weight at which a rollout stops
-
-
-def make_world(problem, policies, horizon):
-    """The kernels' World of a problem."""
+def make_lookahead(problem, policies, horizon):
+    """The kernels' Lookahead of a problem."""
     used, k = problem.probs > 0, len(problem.mu)
     count = max([policy.futures for policy in policies], default=0)
     length = effective_horizon(problem.gamma, REST) if count else 0
-    rng = streams.generator(0, FUTURES)
-    return World(
-        problem.items, problem.probs, noise_var_(problem), mean_projection(problem), problem.mu, problem.Sigma,
-        problem.cost, problem.gamma, int(np.linalg.matrix_rank(problem.items[used])),
-        ndtri(1 - 1 / (np.arange(horizon) + 2)), rng.standard_normal((count, k)),
-        np.searchsorted(streams.cumulative(problem.probs), rng.random((count, length)), side="right"),
-        rng.standard_normal((count, length + 1)))
+    rng = streams.generator(0, streams.Purpose.FUTURES)
+    users, uniforms = rng.standard_normal((count, k)), rng.random((count, length))
+    futures = Futures(users, streams.draw_items(problem.probs, uniforms), rng.standard_normal((count, length + 1)))
+    return Lookahead(problem.items, mean_projection(problem),
+                     int(np.linalg.matrix_rank(problem.items[used])), ndtri(1 - 1 / (np.arange(horizon) + 2)), futures)
 
 
 def make_runner(problem, policies, horizon):
@@ -293,11 +270,19 @@ def make_runner(problem, policies, horizon):
     ----------
     problem : Problem
     policies : sequence of Policy
-        Of the kinds made in this module.
+        Of the kinds that look at the whole belief.
     horizon : int
+
+    Raises
+    ------
+    ValueError
+        When the noise is too small beside the prior for a covariance matrix to hold what was learned.
     """
-    world = make_world(problem, policies, horizon)
-    kinds = np.array([KINDS[policy.kind] for policy in policies])
-    alphas = np.array([policy.alpha for policy in policies])
-    futures = np.array([policy.futures for policy in policies])
-    return lambda stream, rewards, decisions: run(world, kinds, alphas, futures, stream, rewards, decisions)
+    share = noise_share(problem)
+    if share < COARSE:
+        raise ValueError(f"noise_sd is {problem.noise_sd}: with these items and this prior, policies that look at the whole "
+                         f"belief need {problem.noise_sd * np.sqrt(COARSE / share):.3g} or more")
+    instance, ahead = compile_problem(problem), make_lookahead(problem, policies, horizon)
+    rules = (np.array([entry(policy).rule for policy in policies]), np.array([policy.alpha for policy in policies]),
+             np.array([policy.futures for policy in policies]))
+    return lambda stream, rewards, decisions: run(instance, ahead, rules, stream, rewards, decisions)

@@ -1,6 +1,8 @@
 """How coming items project on the current one: G(. | x) and its mean M(x) (paper, sections III-B and III-C)."""
 import numpy as np
 
+from lib.problem import checked
+
 
 def projections(problem, law="euclid"):
     """G(. | x) for every item x: the law of the projection of a coming item X on x (paper, section III-B).
@@ -25,7 +27,7 @@ def projections(problem, law="euclid"):
     >>> [x.tolist() for x, _ in projections(problem)]
     [[1.0], [0.5, 1.0]]
     """
-    laws = []
+    problem, laws = checked(problem), []
     for row in _sizes(problem, law):
         x, where = np.unique(np.round(row, 12), return_inverse=True)
         laws.append((x, np.bincount(where, problem.probs)))
@@ -44,6 +46,7 @@ def _sizes(problem, law):
 
 def mean_projection(problem, law="euclid"):
     """(n,) M(x), the mean of G(. | x) (paper, section III-C); for "euclid" x.E[X] / x.x, in one pass."""
+    problem = checked(problem)
     if law != "euclid":
         return _sizes(problem, law) @ problem.probs
     norms = (problem.items**2).sum(axis=1)

@@ -1,7 +1,6 @@
-"""The policies, as plain data, and their compilation into the arrays that the simulation's kernels read.
+"""The policies as plain data, and the one registry of what each of them is (paper, sections III-B to IV).
 
-Every policy forwards item x when mean + bonus * sd exceeds the cost, with mean = x.mu and
-sd = sqrt(x Sigma x); they differ in the bonus and in what they do at equality (paper, sections III-B to IV).
+An index policy forwards item x when mean + bonus * sd exceeds the cost, mean = x.mu and sd = sqrt(x Sigma x):
 
     exploit      0                                           forwards at equality
     ucb          alpha                                       forwards at equality
@@ -9,24 +8,38 @@ sd = sqrt(x Sigma x); they differ in the bonus and in what they do at equality (
     dtd_ucb      alpha M(x), M(x) = x.E[X] / x.x, or x Sigma E[X] / x Sigma x
     dtd_dp       alpha E / sd, E the exploration benefit of the single-feature problem in the item's direction
 
-E / sd depends on the standardised net mean z = (mean - cost)/sd and on the precision noise_var/var alone, so
-one table per direction serves every cost, user and alpha.  It runs over steps of STEP in log precision, from
-the prior's to what REACH/-log(gamma) items add, and over steps of FINE in z, counted from where the
-problem's value leaves zero, because E has a kink there.  Further below than DEEP it is taken as 0.
+The others look at the whole belief; their kernels are in `lib.policies.lookahead`:
+
+    knowledge_gradient   forwards when what one feedback adds to every later item's value outweighs the loss
+    scores               the same lookahead on one number only, the item's own score
+    directed             forwards while that lowers squared regret per bit of information
+    bayes_ucb            UCB whose bonus is a posterior quantile that rises with time
+    phased               explores until the forwards span the items, exploits for a while, explores again
+    rollout              UCB, overruled where simulated futures clearly disagree
+
+A family of policies is one entry of REGISTRY.  `lib.policies.index` compiles its bonus, `lib.figures` draws it with its
+mark, `lib.experiments.specs` names it where it takes part.
 """
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 import numpy as np
 
+from lib import marks
+from lib.marks import BLUE, GREEN, ORANGE, PINK, RED, SKY
+from lib.policies.projection import mean_projection
 from lib.problem import as_scalar
 
-ALPHAS = np.logspace(-1, 1, 10)   # the values over which the paper tunes
+ALPHAS = np.logspace(-1, 1, 10)     # the values over which the paper tunes
+LAWS = ("euclid", "prior", "always", "own")
+
+# What decides: a bonus that is a multiple of the sd, a tabulated one, a normal draw; or a kernel for the whole belief.
+INDEX, TABLE, THOMPSON, GRADIENT, SCORES, DIRECTED, QUANTILE, PHASED, ROLLOUT = range(9)
 
 
 class Policy(NamedTuple):
     """A policy's name and parameters; made by the functions below."""
 
-    kind: str             # "exploit", "ucb", "thompson", "dtd_ucb", "dtd_dp", or one of lookahead.KINDS
+    kind: str             # a key of REGISTRY
     alpha: float = 0.0    # weight of exploration, nonnegative
     noise: str = "basis"  # of dtd_dp: noise of the current item, "basis" or "model"
     law: str = "euclid"   # of dtd_dp and dtd_ucb: how coming items project on the current one, see LAWS
@@ -99,36 +112,6 @@ def _among(name, value, known):
     return value
 
 
-def label(policy):
-    """A policy's name for tables and legends.
-
-    Examples
-    --------
-    >>> label(ucb(.5))
-    'UCB, alpha = 0.5'
-    """
-    name, special = NAMES[policy.kind], {"always": "Gittins, x = 1", "own": "Hard clusters"}
-    if policy.kind == "dtd_dp" and policy.noise == "model":
-        name = special.get(policy.law, name + ", noise of the model")
-    if policy.law != "euclid" and name not in special.values():
-        name += f", law {policy.law}"
-    if policy.kind == "rollout":
-        name += f" of {policy.futures}"
-    return name + (f", alpha = {policy.alpha:.4g}" if policy.kind not in ("exploit", "thompson") else "")
-
-
-LAWS = ("euclid", "prior", "always", "own")
-NAMES = {"exploit": "Exploitation", "ucb": "UCB", "thompson": "Thompson sampling", "dtd_ucb": "DTD-UCB",
-         "dtd_dp": "DTD-DP", "knowledge_gradient": "Knowledge gradient", "scores": "Lookahead on scores",
-         "directed": "Information-directed", "bayes_ucb": "Bayes-UCB", "phased": "Phased exploration",
-         "rollout": "Rollout"}
-
-GRADIENT, SCORES, DIRECTED, QUANTILE, PHASED, ROLLOUT = range(6)
-
-KINDS = {"knowledge_gradient": GRADIENT, "scores": SCORES, "directed": DIRECTED,
-         "bayes_ucb": QUANTILE, "phased": PHASED, "rollout": ROLLOUT}
-
-
 def knowledge_gradient(alpha=1.0):
     """Forward iff alpha gamma/(1-gamma) E_X'[st f(|X'.mu - cost|/st)] > cost - x.mu (Ryzhov, Powell and Frazier 2012).
 
@@ -192,3 +175,148 @@ def rollout(alpha, futures=200):
     if isinstance(futures, bool) or not isinstance(futures, (int, np.integer)) or futures < 2:
         raise ValueError(f"futures is {futures!r}: a standard error needs an integer of at least 2")
     return Policy("rollout", weight(alpha), futures=int(futures))
+
+
+def no_bonus(problem, policy):
+    """(n,) zeros: exploitation."""
+    return np.zeros(len(problem.items))
+
+
+def even_bonus(problem, policy):
+    """(n,) alpha for every item: UCB, and the factor of DTD-DP's tabulated benefit."""
+    return np.full(len(problem.items), policy.alpha)
+
+
+def projected_bonus(problem, policy):
+    """(n,) alpha M(x): DTD-UCB."""
+    return policy.alpha * mean_projection(problem, policy.law)
+
+
+def dtd_name(policy):
+    """The name of a DTD policy, its noise and its law of projection."""
+    name, special = REGISTRY[policy.kind].name, {"always": "Gittins, x = 1", "own": "Hard clusters"}
+    if policy.kind == "dtd_dp" and policy.noise == "model":
+        name = special.get(policy.law, name + ", noise of the model")
+    return name if policy.law == "euclid" or name in special.values() else f"{name}, law {policy.law}"
+
+
+class Family(NamedTuple):
+    """All that is known of a kind of policy, in one place."""
+
+    kind: str                               # as in Policy
+    name: str                               # for tables and legends
+    make: Callable                          # from alpha to a Policy, or from nothing where it has no alpha
+    rule: int                               # what decides: INDEX, TABLE, ... above
+    ties: bool = False                      # whether an index policy forwards at equality
+    bonus: Callable = no_bonus              # of an index policy: (problem, policy) to (n,) multiples of the sd
+    tuned: tuple = tuple(map(float, ALPHAS))                   # values of alpha that experiments try; empty: it has none
+    marks: tuple = ()                       # ((name, colour, marker), ...) of it and of its variants
+    named: Callable = None                  # from a policy to its name, where that depends on more than the kind
+
+
+REGISTRY = {}
+
+
+def register(family):
+    """Add a Family: from here on it is known to the simulation, to pictures, experiments and reports.
+
+    Raises
+    ------
+    ValueError
+        When its kind or its name is taken, or its mark is another's.
+    """
+    for other in REGISTRY.values():
+        if family.kind == other.kind or family.name == other.name:
+            raise ValueError(f"{family.kind}: there is a policy {other.kind} called {other.name}")
+    for mark in family.marks:
+        marks.register(*mark)
+    REGISTRY[family.kind] = family
+
+
+for _family in (
+        Family("exploit", "Exploitation", exploit, INDEX, True, tuned=(), marks=(("Exploitation", PINK, "v"),)),
+        Family("thompson", "Thompson sampling", thompson, THOMPSON, tuned=(), marks=(("Thompson sampling", GREEN, "D"),)),
+        Family("ucb", "UCB", ucb, INDEX, True, even_bonus, marks=(("UCB", ORANGE, "^"),)),
+        Family("dtd_ucb", "DTD-UCB", dtd_ucb, INDEX, False, projected_bonus, marks=(("DTD-UCB", RED, "s"),), named=dtd_name),
+        Family("dtd_dp", "DTD-DP", dtd_dp, TABLE, False, even_bonus, named=dtd_name,
+               marks=(("DTD-DP", BLUE, "o"), ("DTD-DP, noise of the model", BLUE, "*"))),
+        Family("knowledge_gradient", "Knowledge gradient", knowledge_gradient, GRADIENT,
+               marks=(("Knowledge gradient", SKY, "P"),)),
+        Family("scores", "Lookahead on scores", scores, SCORES),
+        Family("directed", "Information-directed", information_directed, DIRECTED),
+        Family("bayes_ucb", "Bayes-UCB", bayes_ucb, QUANTILE),
+        Family("phased", "Phased exploration", phased, PHASED),
+        Family("rollout", "Rollout", rollout, ROLLOUT, named=lambda policy: f"Rollout of {policy.futures}")):
+    register(_family)
+
+
+def entry(policy):
+    """The Family of a policy.
+
+    Raises
+    ------
+    ValueError
+        When it is not a Policy, or of no registered kind.
+    """
+    if not isinstance(policy, Policy) or policy.kind not in REGISTRY:
+        raise ValueError(f"policies holds {policy!r}: use the functions of lib.policies")
+    return REGISTRY[policy.kind]
+
+
+def family_name(policy):
+    """A policy's name without its alpha: what tables call it and pictures draw it as.
+
+    Examples
+    --------
+    >>> family_name(ucb(.5)), family_name(dtd_dp(2, "model"))
+    ('UCB', 'DTD-DP, noise of the model')
+    """
+    family = entry(policy)
+    return family.named(policy) if family.named else family.name
+
+
+def label(policy):
+    """A policy's name for tables and legends.
+
+    Examples
+    --------
+    >>> label(ucb(.5))
+    'UCB, alpha = 0.5'
+    """
+    return family_name(policy) + (f", alpha = {policy.alpha:.4g}" if is_tuned(policy) else "")
+
+
+def is_tuned(policy):
+    """Whether a policy has an alpha."""
+    return bool(entry(policy).tuned)
+
+
+def grid(kinds):
+    """The policies of some families over every alpha that each is tuned over: a tuple.
+
+    Examples
+    --------
+    >>> len(grid(("exploit", "ucb")))
+    11
+    """
+    return tuple(policy for kind in kinds for policy in
+                 ([REGISTRY[kind].make(alpha) for alpha in REGISTRY[kind].tuned] or [REGISTRY[kind].make()]))
+
+
+def find(policies, name, alpha):
+    """The first of `policies` that a table's row means, by the name of its family and its alpha (NaN: it has none).
+
+    Raises
+    ------
+    ValueError
+        When there is none.
+
+    Examples
+    --------
+    >>> find([exploit(), ucb(.1), ucb(.2154435)], "UCB", .2154435).alpha
+    0.2154435
+    """
+    for policy in policies:
+        if family_name(policy) == name and (np.isnan(alpha) or np.isclose(policy.alpha, alpha)):
+            return policy
+    raise ValueError(f"{name} with alpha {alpha}: there is no such policy")

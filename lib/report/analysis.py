@@ -13,7 +13,7 @@ import pandas as pd
 
 from lib import bound, experiments, policies, simulate
 from lib.estimate import half_width
-from lib.experiments import moments, runner
+from lib.experiments import moments, runner, specs
 from lib.problem import effective_horizon, make_problem
 from lib.report import checks
 
@@ -111,7 +111,7 @@ def upper_bound(problem, horizon, seed):
 
 def replayed(problem, dataset, users, tuned, seed):
     """Each tuned policy's real reward minus exploitation's over `users`, in time order and shuffled."""
-    names, parts = [runner.family(policy) for policy in tuned], []
+    names, parts = [policies.family_name(policy) for policy in tuned], []
     horizon = min(effective_horizon(problem.gamma), RECORDED)
     for order, shuffles in (("in time order", [None]), ("shuffled", range(10))):
         rewards = np.mean([experiments.replay(problem, dataset, users, tuned, horizon, s, seed)[0] for s in shuffles], axis=0)
@@ -143,7 +143,7 @@ def plan(gamma, users, seed):
     if horizon > LONGEST:
         raise ValueError(f"gamma is {gamma}: a user would have to be followed for {horizon} items, this goes up to {LONGEST}")
     count = max(FEW, users * min(horizon, 100) // horizon)
-    arms = [policy for policy in experiments.GRID if horizon <= TABLES or policy.kind != "dtd_dp"]
+    arms = [policy for policy in specs.GRID if horizon <= TABLES or policy.kind != "dtd_dp"]
     return experiments.Spec("stream", "rated", policies=tuple(arms), horizon=horizon, replications=(count,) * 2,
                             tuning=(TRIED * count,) * 2, seed=seed)
 

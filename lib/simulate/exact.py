@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from lib.normal import expected_excess
 from lib.policies import compile_rules
 from lib.policies.index import TABLE, THOMPSON, benefit
-from lib.problem import noise_var
+from lib.problem import checked, noise_var
 
 FAR = 9.0           # standard deviations beyond which a normal tail is left out
 LEFT = 1e-12        # discounted weight at which a chain is cut off
@@ -60,6 +60,7 @@ def decoupled(problem, policy, nodes=240):
     >>> decoupled(make_problem([[1]], [1], [1], [[0]], 1, .5, .5), exploit()).value
     0.5
     """
+    problem = checked(problem)
     used = problem.items != 0
     if np.any(problem.Sigma - np.diag(problem.Sigma.diagonal())):
         raise ValueError("Sigma is not diagonal: the features do not decouple")

@@ -6,38 +6,58 @@ about its own group only, so loops run over a group: one element where items are
 prior is independent.
 Memory.  A belief changes only when an item is forwarded; until then the mean and the variance of an item
 that has been seen before are looked up.
-Form.  After f forwards Sigma = prior - sum of f terms h h' (posterior.py).  Either the k x k matrix is
+Form.  After f forwards Sigma = prior - sum of f terms h h' (lib.posterior).  Either the k x k matrix is
 kept, at k^2 a decision, or the f vectors h are, at k f a decision and k f more a forward: less where
 the horizon is short beside k.  The prior's part, Sigma_0 x and x Sigma_0 x, is tabulated for every item.
 
-Kernels check nothing and allocate nothing per item; they release the interpreter's lock, and
-simulate.py runs blocks of replications in threads.  Unsigned indices and inlining let loops vectorise.
+The update of a belief is that of lib.posterior in forms that the dense one cannot be: on a group, on a thin set of
+vectors, with loops that vectorise.  tests/test_simulate.py compares them with it.
+
+Kernels check nothing and allocate nothing per item; they release the interpreter's lock, and `replications`
+runs blocks of users in threads.  Unsigned indices and inlining let loops vectorise.
 """
+from typing import NamedTuple
+
 import numba
 import numpy as np
 
 from lib.policies.index import TABLE, THOMPSON, benefit
-from lib.simulate.arrays import State
+from lib.posterior import jit
 
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
 
 
+class State(NamedTuple):
+    """One policy's belief, overwritten as it learns, and what has been computed from it."""
+
+    mu: np.ndarray          # (width,)
+    Sigma: np.ndarray       # (k, width), or empty
+    h: np.ndarray           # (horizon, width) vectors of the other form, or empty
+    ht: np.ndarray          # (k, horizon) their transpose
+    count: np.ndarray       # (2,) number of the current belief, and of vectors in it
+    gain: np.ndarray        # (width,) Sigma x of the current item
+    hx: np.ndarray          # (horizon,) h.x of the current item
+    mean: np.ndarray        # (n,) x.mu of each item
+    var: np.ndarray         # (n,) x Sigma x
+    seen: np.ndarray        # (n,) the belief for which these were computed
+
+
 @jit
-def make_state(scene):
+def make_state(grouped):
     """Room for one belief and what is computed from it."""
-    n, (k, width), horizon = len(scene.low), scene.Sigma.shape, len(scene.discount)
-    full, steps = (0, horizon) if scene.vectors else (k, 0)
+    n, (k, width), horizon = len(grouped.low), grouped.instance.Sigma.shape, len(grouped.discount)
+    full, steps = (0, horizon) if grouped.vectors else (k, 0)
     return State(np.empty(width), np.empty((full, width)), np.empty((steps, width)), np.empty((k, steps)),
                  np.zeros(2, np.uint64), np.empty(width), np.empty(steps),
                  np.empty(n), np.empty(n), np.zeros(n, np.uint64))
 
 
 @inlined
-def dot(scene, i, vector):
+def dot(grouped, i, vector):
     """x.vector for item i; four sums run side by side, because additions wait for one another."""
     a = b = c = d = 0.0
-    size, feature, e, end = scene.size, scene.feature, scene.start[i], scene.start[i + 1]
+    size, feature, start = grouped.instance.size, grouped.instance.feature, grouped.instance.start
+    e, end = start[i], start[i + 1]
     while e + 4 <= end:
         a += size[e] * vector[feature[e]]
         b += size[e + 1] * vector[feature[e + 1]]
@@ -51,9 +71,10 @@ def dot(scene, i, vector):
 
 
 @inlined
-def rows(scene, i, matrix, low, high, out):
+def rows(grouped, i, matrix, low, high, out):
     """out[low:high] = sum over the features j of item i of x_j matrix[j, low:high], four rows at a time."""
-    size, feature, e, end = scene.size, scene.feature, scene.start[i], scene.start[i + 1]
+    size, feature, start = grouped.instance.size, grouped.instance.feature, grouped.instance.start
+    e, end = start[i], start[i + 1]
     for a in range(low, high):
         out[a] = 0.0
     while e + 4 <= end:
@@ -70,50 +91,50 @@ def rows(scene, i, matrix, low, high, out):
 
 
 @jit
-def tabulate(scene):
+def tabulate(grouped):
     """Fill the prior's Sigma x and x Sigma x of every item, where the vectors are kept."""
-    for i in range(len(scene.prior_gain)):
-        rows(scene, i, scene.Sigma, scene.low[i], scene.high[i], scene.prior_gain[i])
-        scene.prior_var[i] = dot(scene, i, scene.prior_gain[i])
+    for i in range(len(grouped.prior_gain)):
+        rows(grouped, i, grouped.instance.Sigma, grouped.low[i], grouped.high[i], grouped.prior_gain[i])
+        grouped.prior_var[i] = dot(grouped, i, grouped.prior_gain[i])
 
 
 @inlined
-def restore(scene, state):
+def restore(grouped, state):
     """Back to the prior."""
-    Sigma, prior = state.Sigma, scene.Sigma
-    for a in range(len(scene.mu)):
-        state.mu[a] = scene.mu[a]
+    Sigma, prior = state.Sigma, grouped.instance.Sigma
+    for a in range(len(grouped.instance.mu)):
+        state.mu[a] = grouped.instance.mu[a]
     state.count[0] += np.uint64(1)
     state.count[1] = 0
-    if not scene.vectors:
-        for g in range(len(scene.groups)):
-            low, high = scene.groups[g, 0], scene.groups[g, 1]
+    if not grouped.vectors:
+        for g in range(len(grouped.groups)):
+            low, high = grouped.groups[g, 0], grouped.groups[g, 1]
             for a in range(low, min(high, np.uint64(len(Sigma)))):
                 for b in range(low, high):
                     Sigma[a, b] = prior[a, b]
 
 
 @inlined
-def project_matrix(scene, state, i):
+def project_matrix(grouped, state, i):
     """x Sigma x of item i; leaves `gain` = Sigma x, on the item's group."""
-    rows(scene, i, state.Sigma, scene.low[i], scene.high[i], state.gain)
-    return max(dot(scene, i, state.gain), 0.0)
+    rows(grouped, i, state.Sigma, grouped.low[i], grouped.high[i], state.gain)
+    return max(dot(grouped, i, state.gain), 0.0)
 
 
 @jit
-def project_vectors(scene, state, i):
+def project_vectors(grouped, state, i):
     """x Sigma x of item i in the other form; leaves `hx`."""
-    hx, var = state.hx, scene.prior_var[i]
-    rows(scene, i, state.ht, np.uint64(0), state.count[1], hx)
+    hx, var = state.hx, grouped.prior_var[i]
+    rows(grouped, i, state.ht, np.uint64(0), state.count[1], hx)
     for m in range(state.count[1]):
         var -= hx[m] * hx[m]
     return max(var, 0.0)
 
 
 @inlined
-def learn_matrix(scene, state, i, sd, surprise):
+def learn_matrix(grouped, state, i, sd, surprise):
     """The belief after a forward that came out `surprise` predictive sd above its mean; needs `gain`."""
-    low, high, mu, gain, Sigma = scene.low[i], scene.high[i], state.mu, state.gain, state.Sigma
+    low, high, mu, gain, Sigma = grouped.low[i], grouped.high[i], state.mu, state.gain, state.Sigma
     for a in range(low, high):
         gain[a] /= sd
         mu[a] += surprise * gain[a]
@@ -124,11 +145,11 @@ def learn_matrix(scene, state, i, sd, surprise):
 
 
 @jit
-def learn_vectors(scene, state, i, sd, surprise):
+def learn_vectors(grouped, state, i, sd, surprise):
     """The same in the other form; needs `hx`."""
     mu, gain, h, ht, hx, f = state.mu, state.gain, state.h, state.ht, state.hx, state.count[1]
     for a in range(len(gain)):
-        gain[a] = scene.prior_gain[i, a]
+        gain[a] = grouped.prior_gain[i, a]
     m = np.uint64(0)
     for m in range(f % 4):
         for a in range(len(gain)):
@@ -147,9 +168,9 @@ def learn_vectors(scene, state, i, sd, surprise):
 
 
 @inlined
-def forwards(rules, p, i, state, z, cost):
-    """Does policy p forward item i?  `z` is a standard normal for Thompson sampling."""
-    kind, mean, var, bonus = rules.kind[p], state.mean[i], state.var[i], rules.bonus[p, i]
+def forwards(rules, p, i, mean, var, z, cost):
+    """Does policy p forward item i, whose feedback has this mean and variance?  `z` is Thompson's standard normal."""
+    kind, bonus = rules.kind[p], rules.bonus[p, i]
     if kind == TABLE and mean <= cost and var > 0.0:
         bonus *= benefit(rules, rules.row[p, i], (mean - cost) / np.sqrt(var), var)
     if kind == THOMPSON:
@@ -159,41 +180,41 @@ def forwards(rules, p, i, state, z, cost):
 
 
 @jit
-def play(scene, rules, p, stream, r, state, decisions):
+def play(grouped, rules, p, stream, r, state, decisions):
     """Policy p meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
     reward = 0.0
-    restore(scene, state)
+    restore(grouped, state)
     for n in range(len(decisions)):
         i = stream.items[r, n]
         known = state.seen[i] == state.count[0]
         if not known:
-            state.var[i] = project_vectors(scene, state, i) if scene.vectors else project_matrix(scene, state, i)
-            state.mean[i], state.seen[i] = dot(scene, i, state.mu), state.count[0]
-        decisions[n] = forwards(rules, p, i, state, stream.thompson[r, n], scene.cost)
+            state.var[i] = project_vectors(grouped, state, i) if grouped.vectors else project_matrix(grouped, state, i)
+            state.mean[i], state.seen[i] = dot(grouped, i, state.mu), state.count[0]
+        decisions[n] = forwards(rules, p, i, state.mean[i], state.var[i], stream.thompson[r, n], grouped.instance.cost)
         if decisions[n]:
             reward += stream.pay[r, n]
-            if scene.high[i] > 0:
-                sd = np.sqrt(state.var[i] + scene.noise_sd[i] ** 2)
+            if grouped.high[i] > 0:
+                sd = np.sqrt(state.var[i] + grouped.noise_sd[i] ** 2)
                 surprise = (stream.feedback[r, n] - state.mean[i]) / sd
-                if scene.vectors:
+                if grouped.vectors:
                     if known:
-                        project_vectors(scene, state, i)
-                    learn_vectors(scene, state, i, sd, surprise)
+                        project_vectors(grouped, state, i)
+                    learn_vectors(grouped, state, i, sd, surprise)
                 else:
                     if known:
-                        project_matrix(scene, state, i)
-                    learn_matrix(scene, state, i, sd, surprise)
+                        project_matrix(grouped, state, i)
+                    learn_matrix(grouped, state, i, sd, surprise)
                 state.count[0] += np.uint64(1)
     return reward
 
 
 @jit
-def run(scene, rules, stream, rewards, decisions):
+def run(grouped, rules, stream, rewards, decisions):
     """Every policy on every replication of `stream`: fills rewards (P, R) and decisions (P, R, horizon)."""
-    state = make_state(scene)
+    state = make_state(grouped)
     for r in range(rewards.shape[1]):
         for p in range(len(rules.kind)):
-            rewards[p, r] = play(scene, rules, p, stream, r, state, decisions[p, r])
+            rewards[p, r] = play(grouped, rules, p, stream, r, state, decisions[p, r])
 
 
 @jit
@@ -207,18 +228,18 @@ def correlate(mu, columns, begin, end, z, theta):
 
 
 @jit
-def arrive(scene, thetas, uniforms, noise, realised, stream):
+def arrive(grouped, thetas, uniforms, noise, realised, stream):
     """Fill `stream` with the items, feedback and pay that the random numbers stand for."""
-    items, feedback, pay, cells = stream.items, stream.feedback, stream.pay, len(scene.guide)
+    items, feedback, pay, cells = stream.items, stream.feedback, stream.pay, len(grouped.guide)
     for r in range(len(thetas)):
         for n in range(uniforms.shape[1]):
-            i = scene.guide[int(uniforms[r, n] * cells)]
-            while scene.cumulative[i] <= uniforms[r, n]:
+            i = grouped.guide[int(uniforms[r, n] * cells)]
+            while grouped.cumulative[i] <= uniforms[r, n]:
                 i += 1
             items[r, n] = i
         theta = thetas[r]
         for n in range(uniforms.shape[1]):
             i = items[r, n]
-            value = dot(scene, i, theta)
-            feedback[r, n] = value + scene.noise_sd[i] * noise[r, n]
-            pay[r, n] = scene.discount[n] * ((feedback[r, n] if realised else value) - scene.cost)
+            value = dot(grouped, i, theta)
+            feedback[r, n] = value + grouped.noise_sd[i] * noise[r, n]
+            pay[r, n] = grouped.discount[n] * ((feedback[r, n] if realised else value) - grouped.instance.cost)

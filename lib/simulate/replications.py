@@ -6,7 +6,6 @@ not on the number of replications, the horizon, the policies beside it or the th
 run in threads, as many as numba would use (NUMBA_NUM_THREADS).
 """
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import NamedTuple
 
 import numba
@@ -15,12 +14,11 @@ import numpy as np
 from lib import streams
 from lib.bound import hindsight
 from lib.policies import compile_rules, lookahead
-from lib.policies.index import THOMPSON
-from lib.policies.rules import KINDS
-from lib.problem import as_floats
-from lib.simulate import kernels, vectorized
-from lib.simulate.arrays import Stream
-from lib.simulate.compiled import make_scene
+from lib.policies.rules import THOMPSON, entry
+from lib.posterior import COARSE, FINEST, compile_problem, noise_share
+from lib.problem import Problem, as_floats, checked
+from lib.simulate import kernels, square_root, vectorized
+from lib.simulate.instances import Stream, group
 
 
 class Episodes(NamedTuple):
@@ -34,9 +32,22 @@ class Episodes(NamedTuple):
     rewards: np.ndarray     # (P, R) discounted
 
 
-def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0,
+class Setting(NamedTuple):
+    """How users are simulated, whatever the policies: the arguments of `replicate`, checked."""
+
+    truth: Problem          # what users, items, feedback and rewards come from
+    horizon: int
+    seed: object
+    thetas: object          # (m, k) of real users, or None
+    realised: bool          # count y rather than x.theta
+
+
+def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None, *, reward="expected", first=0,
               truth=None):
     """Discounted rewards of policies on common random numbers (paper, equation 2).
+
+    Nine arguments: the first six are what an experiment is, and the book's other chapters give no more; the last
+    three, by name only, are each used alone.
 
     Parameters
     ----------
@@ -51,7 +62,7 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
         Preferences of real users, replication r has thetas[r % m]; drawn from the prior when absent.
     reward : {"expected", "realised"}
         Count x.theta - cost or y - cost for a forwarded item.  The noise of an item is independent of the
-        decision to forward it, so both have the same mean; the first varies less.
+        decision to forward it, so both have the same mean; the first lacks the noise of the items themselves.
     first : int
         Number of the first replication, to run a long experiment in pieces.
     truth : Problem, optional
@@ -76,7 +87,8 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     >>> replicate(problem, [exploit()], 2, horizon=2)
     array([[0.375, 0.375]])
     """
-    run = _runner(problem, policies, horizon, seed, thetas, reward, truth)
+    policies = list(policies)
+    run = _runner(problem, policies, _setting(problem, horizon, seed, thetas, reward, truth))
     pieces = _pieces(_count("first", first, 0), _count("replications", replications, 1))
     rewards = np.empty((len(policies), replications))
     threads, left = min(numba.get_num_threads(), len(pieces)), iter(pieces)
@@ -91,11 +103,38 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     return rewards
 
 
-def episodes(problem, policies, replications, horizon=100, seed=0, thetas=None, reward="expected", first=0, truth=None):
-    """The same replications item by item, for pictures and checks: an Episodes; arguments as `replicate`."""
-    run = _runner(problem, policies, horizon, seed, thetas, reward, truth)
+def episodes(problem, policies, replications, horizon=100, seed=0, thetas=None, *, reward="expected", first=0, truth=None):
+    """The same replications item by item, for pictures and checks: an Episodes; the nine arguments of `replicate`."""
+    run = _runner(problem, list(policies), _setting(problem, horizon, seed, thetas, reward, truth))
     pieces = [run(piece) for piece in _pieces(_count("first", first, 0), _count("replications", replications, 1))]
-    return Episodes(*(np.concatenate(parts, axis=axis) for axis, parts in zip((0, 0, 0, 0, 1, 1), zip(*pieces))))
+    users = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in Episodes._fields[:4]}
+    acted = {name: np.concatenate([getattr(piece, name) for piece in pieces], axis=1) for name in Episodes._fields[4:]}
+    return Episodes(**users, **acted)
+
+
+def play(problem, policies, stream):
+    """Policies on users, items and feedback that are given: what `replicate` does after drawing them.
+
+    Parameters
+    ----------
+    problem : Problem
+        What the policies believe.
+    policies : sequence of Policy
+    stream : Stream
+        What R users meet over a horizon.
+
+    Returns
+    -------
+    rewards : ndarray (P, R)
+    decisions : ndarray (P, R, horizon) of bool
+    """
+    policies = list(policies)
+    rewards = np.empty((len(policies), len(stream.items)))
+    decisions = np.empty(rewards.shape + (stream.items.shape[1],), np.bool_)
+    problem = checked(problem)
+    grouped, _ = group(problem, stream.items.shape[1])
+    _player(problem, policies, grouped)(stream, rewards, decisions)
+    return rewards, decisions
 
 
 def truncation(problem, horizon=100):
@@ -104,6 +143,7 @@ def truncation(problem, horizon=100):
     The remainder of any policy's value lies between gamma^horizon times the value of forwarding all items
     that lose, and that of forwarding all that gain, theta known: the hindsight bound and its mirror image.
     """
+    problem = checked(problem)
     left = problem.gamma ** _count("horizon", horizon, 1)
     mirrored = problem._replace(mu=-problem.mu, cost=-problem.cost)
     return -left * hindsight(mirrored), left * hindsight(problem)
@@ -121,64 +161,93 @@ def _pieces(first, replications):
     return [(b, max(first - b * size, 0), min(last - b * size, size)) for b in range(first // size, -(-last // size))]
 
 
-def _true(problem, truth):
-    """`truth`, or `problem` without one, checked."""
-    truth = problem if truth is None else truth
+def _setting(problem, horizon, seed, thetas, reward, truth):
+    """The Setting of checked arguments."""
+    problem = checked(problem)
+    truth = problem if truth is None else checked(truth)
     for name, of in (("number of items", lambda p: len(p.items)), ("cost", lambda p: p.cost), ("gamma", lambda p: p.gamma)):
         if of(truth) != of(problem):
             raise ValueError(f"truth must have the {name} of the problem, {of(problem)}, got {of(truth)}")
-    return truth
-
-
-def _runner(problem, policies, horizon, seed, thetas, reward, truth):
-    """A function from a piece (block, row, end) to its Episodes, arguments checked."""
-    truth = _true(problem, truth)
-    horizon, k = _count("horizon", horizon, 1), len(truth.mu)
     if reward not in ("expected", "realised"):
         raise ValueError(f'reward is {reward!r}: it must be "expected" or "realised"')
     streams.generator(seed)
     if thetas is not None:
         thetas = as_floats("thetas", thetas, 2)
-        if thetas.shape[1] != k:
-            raise ValueError(f"thetas must have one column per feature, got {thetas.shape[1]} for {k}")
-    policies = list(policies)
-    whole = [p for p, policy in enumerate(policies) if getattr(policy, "kind", "") in KINDS]
-    ruled = [p for p in range(len(policies)) if p not in whole]
-    rules = compile_rules(problem, [policies[p] for p in ruled]) if ruled or not whole else None
-    ahead = lookahead.make_runner(problem, [policies[p] for p in whole], horizon) if whole else None
-    scene, order = make_scene(problem, horizon)
-    world, order = (scene, order) if truth is problem else make_scene(truth, horizon)
-    engine = vectorized if vectorized.fits(scene) else kernels
+        if thetas.shape[1] != len(truth.mu):
+            raise ValueError(f"thetas must have one column per feature, got {thetas.shape[1]} for {len(truth.mu)}")
+    return Setting(truth, _count("horizon", horizon, 1), seed, thetas, reward == "realised")
+
+
+def _player(problem, policies, grouped):
+    """A function (stream, rewards, decisions) that lets policies meet a stream and fills the two arrays."""
+    whole = [p for p, policy in enumerate(policies) if entry(policy).rule > THOMPSON]      # they look at the whole belief
+    index = [p for p in range(len(policies)) if p not in whole]
+    engines = []
+    if index or not whole:                                  # without any policy, the compiler says so
+        rules = compile_rules(problem, [policies[p] for p in index])
+        engines.append((index, _index_engine(problem, rules, grouped)))
+    if whole:
+        engines.append((whole, lookahead.make_runner(problem, [policies[p] for p in whole], len(grouped.discount))))
+
+    def fill(stream, rewards, decisions):
+        for rows, engine in engines:
+            part = rewards[rows], decisions[rows]
+            engine(stream, *part)
+            rewards[rows], decisions[rows] = part
+
+    return fill
+
+
+def _index_engine(problem, rules, grouped):
+    """The loop over index policies that this problem asks for."""
+    share = noise_share(problem)
+    if share < FINEST:
+        raise ValueError(f"noise_sd is {problem.noise_sd}: with these items and this prior it must be "
+                         f"{problem.noise_sd * np.sqrt(FINEST / share):.3g} or more")
+    if share < COARSE:
+        instance, root = compile_problem(problem), streams.factor(problem.Sigma)
+        return lambda stream, rewards, decisions: square_root.run(instance, root, rules, stream, rewards, decisions)
+    engine = vectorized if vectorized.fits(grouped) else kernels
+    return lambda stream, rewards, decisions: engine.run(grouped, rules, stream, rewards, decisions)
+
+
+def _users(setting):
+    """A function from a piece (block, row, end) to its users' theta."""
+    truth, k = setting.truth, len(setting.truth.mu)
     columns = np.ascontiguousarray(streams.factor(truth.Sigma).T)
     begin = (columns != 0).argmax(axis=1).astype(np.uint64)
     last = np.where(columns.any(axis=1), k - (columns[:, ::-1] != 0).argmax(axis=1), 0).astype(np.uint64)
 
-    unused = np.zeros((streams.BLOCK, horizon))
-
     def users(block, row, end):
-        if thetas is not None:
-            return thetas[(block * streams.BLOCK + np.arange(row, end)) % len(thetas)]
-        z = streams.normals(seed, streams.THETA, block, k)[row:end]
+        if setting.thetas is not None:
+            return setting.thetas[(block * streams.BLOCK + np.arange(row, end)) % len(setting.thetas)]
+        z = streams.normals(setting.seed, streams.THETA, block, k)[row:end]
         theta = np.empty_like(z)
         kernels.correlate(truth.mu, columns, begin, last, z, theta)
         return theta
 
+    return users
+
+
+def _runner(problem, policies, setting):
+    """A function from a piece (block, row, end) to its Episodes."""
+    problem, users = checked(problem), _users(setting)
+    grouped, order = group(setting.truth, setting.horizon)
+    fill = _player(problem, policies, grouped if problem is setting.truth else group(problem, setting.horizon)[0])
+    drawn = any(entry(policy).rule == THOMPSON for policy in policies)
+    unused = np.zeros((streams.BLOCK, setting.horizon))
+
     def run(piece):
         block, row, end = piece
-        theta = users(block, row, end)
-        uniforms = streams.uniforms(seed, streams.ITEMS, block, horizon)[row:end]
-        noise = streams.normals(seed, streams.NOISE, block, horizon)[row:end]
-        drawn = rules is not None and (rules.kind == THOMPSON).any()
-        z = streams.normals(seed, streams.THOMPSON, block, horizon)[row:end] if drawn else unused[row:end]
+        theta = users(*piece)
+        uniforms = streams.uniforms(setting.seed, streams.ITEMS, block, setting.horizon)[row:end]
+        noise = streams.normals(setting.seed, streams.NOISE, block, setting.horizon)[row:end]
+        z = streams.normals(setting.seed, streams.THOMPSON, block, setting.horizon)[row:end] if drawn else unused[row:end]
         stream = Stream(np.empty(noise.shape, np.int64), np.empty_like(noise), np.empty_like(noise), z)
-        kernels.arrive(world, np.ascontiguousarray(theta[:, order]), uniforms, noise, reward == "realised", stream)
+        kernels.arrive(grouped, np.ascontiguousarray(theta[:, order]), uniforms, noise, setting.realised, stream)
         rewards = np.empty((len(policies), len(theta)))
-        decisions = np.empty(rewards.shape + (horizon,), np.bool_)
-        for rows, play in ((ruled, partial(engine.run, scene, rules)), (whole, ahead)):
-            if rows:
-                part = rewards[rows], decisions[rows]
-                play(stream, *part)
-                rewards[rows], decisions[rows] = part
+        decisions = np.empty(rewards.shape + (setting.horizon,), np.bool_)
+        fill(stream, rewards, decisions)
         return Episodes(theta, stream.items, stream.feedback, z, decisions, rewards)
 
     return run

@@ -5,50 +5,86 @@ six terms the time goes into waiting, not into arithmetic; here every number is 
 and a processor works through a row eight at a time.  Users who discard keep their belief: their step has length 0.
 No operation mixes lanes, so a user's result does not depend on who is beside.
 """
-import numba
+from typing import NamedTuple
+
 import numpy as np
 
 from lib.policies.index import INDEX, TABLE, benefit
+from lib.posterior import jit
 
 WIDTH = 64
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
-def fits(scene):
-    """Is `run` made for this scene: all features in one group, and fewer of them than pay for another form?"""
-    return len(scene.groups) == 1 and not scene.vectors and len(scene.Sigma) < 32
+class Arrivals(NamedTuple):
+    """What the users in the lanes meet."""
+
+    items: np.ndarray       # (horizon, WIDTH)
+    x: np.ndarray           # (horizon, k, WIDTH)
+    feedback: np.ndarray    # (horizon, WIDTH)
+    pay: np.ndarray         # (horizon, WIDTH)
+    thompson: np.ndarray    # (horizon, WIDTH)
+    noise_var: np.ndarray   # (horizon, WIDTH)
+
+
+class Beliefs(NamedTuple):
+    """One policy's belief about each user, and what it says of the item that has arrived."""
+
+    mu: np.ndarray          # (k, WIDTH)
+    Sigma: np.ndarray       # (k (k + 1) / 2, WIDTH) the lower triangle, row by row
+    gain: np.ndarray        # (k, WIDTH) Sigma x
+    mean: np.ndarray        # (WIDTH,) x.mu
+    var: np.ndarray         # (WIDTH,) x Sigma x
+    go: np.ndarray          # (WIDTH,) 1 where the item is forwarded, else 0
+    move: np.ndarray        # (WIDTH,) room for steps of the mean
+    total: np.ndarray       # (WIDTH,) rewards so far
+
+
+def fits(grouped):
+    """Is `run` made for this problem: all features in one group, and fewer of them than pay for another form?"""
+    return len(grouped.groups) == 1 and not grouped.vectors and len(grouped.instance.Sigma) < 32
 
 
 @jit
-def gather(scene, dense, stream, first, x, y, pay, z, noise_var, items):
+def make_room(k, horizon):
+    """Room for WIDTH users' arrivals and beliefs."""
+    arrivals = Arrivals(np.empty((horizon, WIDTH), np.int64), np.empty((horizon, k, WIDTH)), np.empty((horizon, WIDTH)),
+                        np.empty((horizon, WIDTH)), np.empty((horizon, WIDTH)), np.empty((horizon, WIDTH)))
+    beliefs = Beliefs(np.empty((k, WIDTH)), np.empty((k * (k + 1) // 2, WIDTH)), np.empty((k, WIDTH)), np.empty(WIDTH),
+                      np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH))
+    return arrivals, beliefs
+
+
+@jit
+def gather(instance, dense, stream, first, arrivals):
     """What lanes meet, user first + lane in each; the last user fills the lanes that are left over."""
-    for n in range(len(y)):
+    for n in range(len(arrivals.items)):
         for lane in range(WIDTH):
             r = min(first + lane, len(stream.items) - 1)
             i = stream.items[r, n]
             for a in range(dense.shape[1]):
-                x[n, a, lane] = dense[i, a]
-            items[n, lane], noise_var[n, lane] = i, scene.noise_sd[i] ** 2
-            y[n, lane], pay[n, lane], z[n, lane] = stream.feedback[r, n], stream.pay[r, n], stream.thompson[r, n]
+                arrivals.x[n, a, lane] = dense[i, a]
+            arrivals.items[n, lane], arrivals.noise_var[n, lane] = i, instance.noise_var[i]
+            arrivals.feedback[n, lane], arrivals.pay[n, lane] = stream.feedback[r, n], stream.pay[r, n]
+            arrivals.thompson[n, lane] = stream.thompson[r, n]
 
 
 @jit
-def begin(scene, mu, Sigma):
-    """The prior, in every lane; Sigma holds the lower triangle row by row."""
-    t = 0
-    for a in range(len(mu)):
+def begin(instance, beliefs):
+    """The prior, in every lane, and no reward."""
+    t, beliefs.total[:] = 0, 0.0
+    for a in range(len(beliefs.mu)):
         for lane in range(WIDTH):
-            mu[a, lane] = scene.mu[a]
+            beliefs.mu[a, lane] = instance.mu[a]
         for b in range(a + 1):
             for lane in range(WIDTH):
-                Sigma[t, lane] = scene.Sigma[a, b]
+                beliefs.Sigma[t, lane] = instance.Sigma[a, b]
             t += 1
 
 
 @jit
-def project(mu, Sigma, x, gain, mean, var):
+def project(beliefs, x):
     """gain = Sigma x, mean = x.mu, var = x Sigma x, two columns at a time."""
-    k = len(x)
+    mu, Sigma, gain, mean, var, k = beliefs.mu, beliefs.Sigma, beliefs.gain, beliefs.mean, beliefs.var, len(x)
     for lane in range(WIDTH):
         mean[lane] = var[lane] = 0.0
     for a in range(k):
@@ -74,21 +110,23 @@ def project(mu, Sigma, x, gain, mean, var):
 
 
 @jit
-def explore(rules, p, items, mean, var, cost, bonus):
-    """The bonus of a TABLE rule, lane by lane."""
+def explore(rules, p, items, cost, beliefs):
+    """The bonus of a TABLE rule, lane by lane, in `go`."""
+    mean, var = beliefs.mean, beliefs.var
     for lane in range(WIDTH):
-        bonus[lane] = 0.0
+        beliefs.go[lane] = 0.0
         if mean[lane] <= cost and var[lane] > 0.0:
             net, row = (mean[lane] - cost) / np.sqrt(var[lane]), rules.row[p, items[lane]]
-            bonus[lane] = rules.bonus[p, items[lane]] * benefit(rules, row, net, var[lane])
+            beliefs.go[lane] = rules.bonus[p, items[lane]] * benefit(rules, row, net, var[lane])
 
 
 @jit
-def choose(rules, p, items, mean, var, z, cost, go):
-    """go = 1 where policy p forwards, else 0, as `kernels.forwards` has it; returns how many do."""
+def choose(rules, p, arrivals, n, cost, beliefs):
+    """go = 1 where policy p forwards the n-th item, else 0, as `kernels.forwards` has it; returns how many do."""
     kind, ties, count = rules.kind[p], 1.0 if rules.ties[p] else 0.0, 0.0
+    items, z, go, mean, var = arrivals.items[n], arrivals.thompson[n], beliefs.go, beliefs.mean, beliefs.var
     if kind == TABLE:
-        explore(rules, p, items, mean, var, cost, go)
+        explore(rules, p, items, cost, beliefs)
     elif kind == INDEX:
         for lane in range(WIDTH):
             go[lane] = rules.bonus[p, items[lane]]
@@ -104,9 +142,12 @@ def choose(rules, p, items, mean, var, z, cost, go):
 
 
 @jit
-def learn(mu, Sigma, gain, mean, var, y, noise_var, go, move):
-    """The rank-one update of the lanes that forward."""
+def learn(arrivals, n, beliefs):
+    """Rewards, and the rank-one update, of the lanes that forward the n-th item."""
+    y, noise_var, pay, go, move = arrivals.feedback[n], arrivals.noise_var[n], arrivals.pay[n], beliefs.go, beliefs.move
+    mu, Sigma, gain, mean, var = beliefs.mu, beliefs.Sigma, beliefs.gain, beliefs.mean, beliefs.var
     for lane in range(WIDTH):
+        beliefs.total[lane] += go[lane] * pay[lane]
         total = var[lane] + noise_var[lane]
         go[lane] /= np.sqrt(total if total > 0.0 else 1.0)
         move[lane] = go[lane] * (y[lane] - mean[lane])
@@ -122,33 +163,25 @@ def learn(mu, Sigma, gain, mean, var, y, noise_var, go, move):
 
 
 @jit
-def run(scene, rules, stream, rewards, decisions):
+def run(grouped, rules, stream, rewards, decisions):
     """As `kernels.run`: every policy on every replication of `stream`, fills rewards and decisions."""
-    (R, horizon), k = stream.items.shape, len(scene.Sigma)
-    dense = np.zeros((len(scene.low), k))
+    instance, (R, horizon), k = grouped.instance, stream.items.shape, len(grouped.instance.Sigma)
+    dense = np.zeros((len(grouped.low), k))
     for i in range(len(dense)):
-        for e in range(scene.start[i], scene.start[i + 1]):
-            dense[i, scene.feature[e]] = scene.size[e]
-    x, items = np.empty((horizon, k, WIDTH)), np.empty((horizon, WIDTH), np.int64)
-    y, pay = np.empty((horizon, WIDTH)), np.empty((horizon, WIDTH))
-    z, noise_var = np.empty((horizon, WIDTH)), np.empty((horizon, WIDTH))
-    mu, Sigma, gain = np.empty((k, WIDTH)), np.empty((k * (k + 1) // 2, WIDTH)), np.empty((k, WIDTH))
-    mean, var, total = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
-    go, move = np.empty(WIDTH), np.empty(WIDTH)
+        for e in range(instance.start[i], instance.start[i + 1]):
+            dense[i, instance.feature[e]] = instance.size[e]
+    arrivals, beliefs = make_room(k, horizon)
     for first in range(0, R, WIDTH):
         lanes = min(WIDTH, R - first)
-        gather(scene, dense, stream, first, x, y, pay, z, noise_var, items)
+        gather(instance, dense, stream, first, arrivals)
         for p in range(len(rules.kind)):
-            begin(scene, mu, Sigma)
-            total[:] = 0.0
+            begin(instance, beliefs)
             for n in range(horizon):
-                project(mu, Sigma, x[n], gain, mean, var)
-                count = choose(rules, p, items[n], mean, var, z[n], scene.cost, go)
+                project(beliefs, arrivals.x[n])
+                count = choose(rules, p, arrivals, n, instance.cost, beliefs)
                 for lane in range(lanes):
-                    decisions[p, first + lane, n] = go[lane] > 0.0
+                    decisions[p, first + lane, n] = beliefs.go[lane] > 0.0
                 if count > 0.0:
-                    for lane in range(WIDTH):
-                        total[lane] += go[lane] * pay[n, lane]
-                    learn(mu, Sigma, gain, mean, var, y[n], noise_var[n], go, move)
+                    learn(arrivals, n, beliefs)
             for lane in range(lanes):
-                rewards[p, first + lane] = total[lane]
+                rewards[p, first + lane] = beliefs.total[lane]
