@@ -55,6 +55,12 @@ def outside(law, edge, b):
     return slope(law) * (s * psi(-edge / s) + arb("1e-16") / b.sqrt())
 
 
+def calls(m, t, d, reach, at_node):
+    """E (m + t Z)^+; a sweep takes m^+ beyond the nodes of the law, and pays for it."""
+    far = at_node and abs(float(m / d)) > int(reach / float(d / t)) + 2.5
+    return positive(m) if far else excess(m, t)
+
+
 def expectation(values, d, m, t, reach, at_node):
     """Sum of the hats of N(m, t^2) over the nodes l d of `values`, a dict, as many as a sweep or a look-up takes."""
     h, total, middle = d / t, arb(0), float(m / d)
@@ -80,7 +86,7 @@ def upper_node(law, values, d, m, b):
     t, K, reach = moved(b), slope(law), arb(law.reach)
     edge = max(values) * d
     cut = outside(law, edge, b + 1) + 2 * tail(reach) * max(values.values(), key=float) + K * t * psi(-reach)
-    ahead = cut + K * excess(m, t) + expectation(values, d, m, t, law.reach, True)
+    ahead = cut + K * calls(m, t, d, law.reach, True) + expectation(values, d, m, t, law.reach, True)
     return bellman(law, m, ahead.min(K * excess(m, 1 / b.sqrt())))
 
 
@@ -95,7 +101,7 @@ def upper_point(law, values, d, m, b):
 def lower_value(law, values, d, m, t, at_node=False):
     """As `upper_node`, from below, with a law of standard deviation t: less than the move."""
     K = slope(law)
-    ahead = K * (excess(m, t) - t * psi(-arb(law.reach))) + expectation(values, d, m, t, law.reach, at_node)
+    ahead = K * (calls(m, t, d, law.reach, at_node) - t * psi(-arb(law.reach))) + expectation(values, d, m, t, law.reach, at_node)
     return bellman(law, m, ahead).max(K * positive(m))
 
 

@@ -21,6 +21,7 @@ def start(grid, last):
     return {l: arb(float(grid.D[grid.ptr[last] + n + l])) for l in range(-n, n + 1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_hundred_random_brackets_hold_their_exact_values(seed):
     """Twenty problems at five means each, from the last level down; the slack that is used is far below what is there."""
