@@ -3,6 +3,7 @@
 Plain loops from the formulas of the chapter "The dynamic program"; nothing of lib is imported.  Given are a sweep's
 choices, which may be any: levels of precision, lattices, where tails are cut, and how much a lower law is narrowed.
 """
+import math
 from typing import NamedTuple
 
 from flint import arb, ctx
@@ -54,13 +55,23 @@ def outside(law, edge, b):
     return slope(law) * (s * psi(-edge / s) + arb("1e-16") / b.sqrt())
 
 
-def expectation(values, d, m, t, reach):
-    """Sum of the hats of N(m, t^2) over the nodes l d of `values`, a dict, within reach."""
-    h, total = d / t, arb(0)
-    for l, value in values.items():
-        z = (l * d - m) / t
-        if abs(float(z)) <= reach + 2 * float(h) and float(value) != 0:
-            total += hat(z, h) * value
+def calls(m, t, d, reach, at_node):
+    """E (m + t Z)^+; a sweep takes m^+ beyond the nodes of the law, and pays for it."""
+    far = at_node and abs(float(m / d)) > int(reach / float(d / t)) + 2.5
+    return positive(m) if far else excess(m, t)
+
+
+def expectation(values, d, m, t, reach, at_node):
+    """Sum of the hats of N(m, t^2) over the nodes l d of `values`, a dict, as many as a sweep or a look-up takes."""
+    h, total, middle = d / t, arb(0), float(m / d)
+    half = reach / float(h)
+    if at_node:
+        low, high = round(middle) - int(half) - 1, round(middle) + int(half) + 1
+    else:
+        low, high = math.floor(middle - half) - 1, math.ceil(middle + half) + 1
+    for l in range(max(low, min(values)), min(high, max(values)) + 1):
+        if float(values[l]) != 0:
+            total += hat((l * d - m) / t, h) * values[l]
     return total
 
 
@@ -75,7 +86,7 @@ def upper_node(law, values, d, m, b):
     t, K, reach = moved(b), slope(law), arb(law.reach)
     edge = max(values) * d
     cut = outside(law, edge, b + 1) + 2 * tail(reach) * max(values.values(), key=float) + K * t * psi(-reach)
-    ahead = cut + K * excess(m, t) + expectation(values, d, m, t, law.reach)
+    ahead = cut + K * calls(m, t, d, law.reach, True) + expectation(values, d, m, t, law.reach, True)
     return bellman(law, m, ahead.min(K * excess(m, 1 / b.sqrt())))
 
 
@@ -83,14 +94,14 @@ def upper_point(law, values, d, m, b):
     """As `upper_node`, at any mean m."""
     t, K, reach = moved(b), slope(law), arb(law.reach)
     cut = outside(law, max(values) * d, b + 1) + 2 * tail(reach) * outside(law, arb(0), b + 1)
-    w = bellman(law, m, cut + K * excess(m, t) + expectation(values, d, m, t, law.reach))
+    w = bellman(law, m, cut + K * excess(m, t) + expectation(values, d, m, t, law.reach, False))
     return w.max(K * positive(m)).min(K * excess(m, 1 / b.sqrt()))
 
 
-def lower_value(law, values, d, m, t):
+def lower_value(law, values, d, m, t, at_node=False):
     """As `upper_node`, from below, with a law of standard deviation t: less than the move."""
     K = slope(law)
-    ahead = K * (excess(m, t) - t * psi(-arb(law.reach))) + expectation(values, d, m, t, law.reach)
+    ahead = K * (calls(m, t, d, law.reach, at_node) - t * psi(-arb(law.reach))) + expectation(values, d, m, t, law.reach, at_node)
     return bellman(law, m, ahead).max(K * positive(m))
 
 
@@ -103,7 +114,7 @@ def sweep(law, grid, narrowed, last):
         for l in range(-n, n + 1):
             m = l * d
             w = (upper_node(law, values, fine, m, b) if narrowed is None
-                 else lower_value(law, values, fine, m, arb(narrowed[j])))
+                 else lower_value(law, values, fine, m, arb(narrowed[j]), True))
             at[l] = positive(w - K * positive(m))
         values, fine = at, d
     return values, fine

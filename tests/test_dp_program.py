@@ -37,6 +37,13 @@ def test_gittins_indices_to_four_digits(gamma):
         assert dp.indifference_cost(table, 0.0, 1 / n) == pytest.approx(index, abs=5e-5)
 
 
+def test_gittins_indices_to_six_digits():
+    """What the chapter's check of a printed table relies on."""
+    table = dp.solve([1], [1], .99, 1, 1, tol=1e-5, certify=False)
+    for n, index in GITTINS[.99].items():
+        assert dp.indifference_cost(table, 0.0, 1 / n) == pytest.approx(index, abs=1e-6)
+
+
 @pytest.mark.parametrize("gamma, tol, within", ((.7, 1e-5, 1e-4), (.95, 1e-5, 1e-4), (.999, 1e-4, 1e-3)))
 def test_gittins_indices_bracketed_by_the_certificate_for_other_discounts(gamma, tol, within):
     """Just below the index the certified lower value is positive, just above it the upper value is rounding alone."""
