@@ -53,6 +53,8 @@ def catalogue(snapshot, year=2014, k=10, seed=0, skip_damaged=False):
 def arxiv(snapshot, clicks, year=2014, k=10, seed=0, articles=500, ratio=None, skip_damaged=False):
     """cond-mat papers first submitted in `year` as topics, and users' clicks on them (paper, section IV-B).
 
+    Eight arguments: two files, and what the paper leaves open, best given by name.
+
     Parameters
     ----------
     snapshot : str or Path
