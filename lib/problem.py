@@ -6,9 +6,12 @@ elements of x; discarding pays 0 and shows nothing.  The value of a policy is
 V = E sum_{n >= 1} gamma^n U_n (x_n.theta - cost): the first item already carries one gamma
 (Chen and Frazier 2016, section II, equation 2).
 """
+import math
 from typing import NamedTuple
 
 import numpy as np
+
+SHARE = 1e-3            # of the value: what a study may leave out at its end
 
 
 class Problem(NamedTuple):
@@ -126,6 +129,38 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
         raise ValueError(f"mu must have one element per feature, got {mu.shape[0]} for {k}")
     return Problem(items, as_probs(probs, n), mu, as_covariance("Sigma", Sigma, k),
                    as_scalar("noise_sd", noise_sd, 0), as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1))
+
+
+def effective_horizon(gamma, share=SHARE):
+    """The number of items T of a study: the smallest with gamma^T <= share.
+
+    Items after the T-th are worth at most gamma^T times the hindsight bound to any policy (`lib.simulate.truncation`).
+
+    Parameters
+    ----------
+    gamma : float
+        Discount factor in (0, 1).
+    share : float
+        In (0, 1): what may be left.
+
+    Returns
+    -------
+    int
+        At least 1; of order log(1 / share) / (1 - gamma).
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong.
+
+    Examples
+    --------
+    >>> effective_horizon(.9), effective_horizon(.999), effective_horizon(.9, .5)
+    (66, 6905, 7)
+    """
+    gamma, share = as_scalar("gamma", gamma, 0, 1), as_scalar("share", share, 0, 1)
+    items = max(math.ceil(math.log(share) / math.log(gamma)), 1)
+    return items if gamma**items <= share else items + 1         # the quotient of logarithms is rounded
 
 
 def noise_var(problem):

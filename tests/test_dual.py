@@ -9,6 +9,7 @@ import pytest
 
 from lib import bound, dp, streams
 from lib.bound import duality, optimum, penalty
+from lib.estimate import controlled
 from lib.problem import Estimate, make_problem
 
 ITEMS, PROBS = [[1, 0], [0, 1], [.5, .5]], [.4, .4, .2]
@@ -242,7 +243,7 @@ def test_control_has_mean_zero_and_sharpens():
     controls = bound.control(problem, items, feedback, decisions, rewards, seed=3)
     for reward, control in zip(rewards, controls):
         assert abs(control.mean()) < 3.5 * control.std() / sqrt(len(control))
-        sharp = bound.controlled(reward, control)
+        sharp = controlled(reward, control)
         assert sharp.se < .5 * reward.std() / sqrt(len(reward))
         assert abs(sharp.mean - reward.mean()) < 3.5 * reward.std() / sqrt(len(reward))
 
@@ -264,7 +265,7 @@ def test_bounds_are_above_policies_on_200_random_problems():
         problem = random_problem(seed)
         items, feedback, decisions, rewards = tuned_ucb(problem, 150, 40, seed)
         controls = bound.control(problem, items, feedback, decisions, rewards, inner=1, seed=(seed, 1))
-        values = [bound.controlled(*pair) for pair in zip(rewards, controls)]
+        values = [controlled(*pair) for pair in zip(rewards, controls)]
         lower = max(value.mean - 4 * value.se for value in values)
         for estimate in bound.full_first(problem, 32), bound.dual(problem, 24, inner=2, effort=400), \
                 bound.dual_first(problem, 24, inner=2, effort=400, sequences=32):

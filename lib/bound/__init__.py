@@ -4,10 +4,10 @@ relaxations: Theorem 1, hindsight, full observation; penalty: charges against fu
 bounds by those charges, and the first forward made exact; optimum: the exact optimum of two features.  Knows dp, not policies.
 """
 from lib.bound.duality import Bound, best, dual, dual_first, dual_second, forward_values, full_first, ladder, limit
-from lib.bound.penalty import control, controlled, controlled_rows, gap, least_charges
+from lib.bound.penalty import control, gap, least_charges
 from lib.bound.relaxations import (conditional, decomposition, decomposition_sampled, full_observation, hindsight,
                                    normalised)
 
-__all__ = ["Bound", "best", "conditional", "control", "controlled", "controlled_rows", "decomposition",
+__all__ = ["Bound", "best", "conditional", "control", "decomposition",
             "decomposition_sampled", "dual", "dual_first", "dual_second", "forward_values", "full_first",
             "full_observation", "gap", "hindsight", "ladder", "least_charges", "limit", "normalised"]

@@ -26,7 +26,7 @@ import numba as nb
 import numpy as np
 
 from lib import streams
-from lib.problem import Estimate, noise_var
+from lib.problem import effective_horizon, noise_var
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
 CHUNKS = 64                         # pieces of work for the threads
@@ -240,7 +240,7 @@ def compile_problem(problem):
 
 def steps(gamma, rest, most):
     """Arrivals until gamma^steps falls below `rest`, at most `most`."""
-    return int(min(np.ceil(np.log(rest) / np.log(gamma)), most))
+    return min(effective_horizon(gamma, rest), most)
 
 
 def beliefs(problem, effort):
@@ -330,37 +330,6 @@ def control(problem, items, feedback, decisions, rewards, inner=2, seed=0):
         raise ValueError(f"rewards must have shape {decisions.shape[:2]}, got {np.shape(rewards)}")
     out = _charged(problem, items, feedback, decisions, inner, seed)[0]
     return np.asarray(rewards) + out[1:] - out[0]
-
-
-def controlled(rewards, controls):
-    """The mean of rewards (R,) sharpened by controls (R,) of mean zero: regression estimate and standard error.
-
-    The coefficient is fitted on the same sample, which costs a bias of order 1/R, far below the error.
-
-    Examples
-    --------
-    >>> controlled(np.array([1., 2., 3.]), np.array([-1., 0., 1.]))
-    Estimate(mean=2.0, se=0.0)
-    """
-    rewards, controls = np.asarray(rewards, dtype=float), np.asarray(controls, dtype=float)
-    spread = controls - controls.mean()
-    slope = spread @ rewards / (spread @ spread) if spread.any() else 0.0
-    rest = rewards - slope * controls
-    return Estimate(float(rest.mean()), float(rest.std(ddof=2) / np.sqrt(len(rest))))
-
-
-def controlled_rows(rewards, controls, reference=None):
-    """`controlled` for each row of rewards and controls (P, R), or for its difference to row `reference`, paired.
-
-    Examples
-    --------
-    >>> rewards = np.array([[1., 2., 3.], [2., 3., 4.]])
-    >>> controlled_rows(rewards, rewards - 2, 0)[1].mean
-    1.0
-    """
-    if reference is not None:
-        rewards, controls = rewards - rewards[reference], controls - controls[reference]
-    return [controlled(r, z) for r, z in zip(rewards, controls)]
 
 
 def gap(problem, items, feedback, decisions, inner=4, effort=2000, seed=0):

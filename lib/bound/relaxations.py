@@ -10,8 +10,9 @@ import numba
 import numpy as np
 
 from lib import dp, streams
+from lib.estimate import sample_mean
 from lib.normal import expected_excess, expected_positive
-from lib.problem import Bracket, Estimate, as_scalar, noise_var
+from lib.problem import Bracket, Estimate, as_scalar, effective_horizon, noise_var
 
 
 def conditional(problem):
@@ -149,7 +150,7 @@ def decomposition_sampled(problem, draws, seed):
         weights = np.linalg.lstsq(problem.Sigma[np.ix_(rest, rest)], problem.Sigma[rest, j], rcond=1e-12)[0]
         net = problem.mu[j] + (theta[:, rest] - problem.mu[rest]) @ weights - problem.cost
         total += state_values(problem, j, s2[j], net, items[:, j])
-    return Estimate(float(problem.gamma * total.mean()), float(problem.gamma * total.std(ddof=1) / np.sqrt(draws)))
+    return Estimate(*map(float, sample_mean(problem.gamma * total)))
 
 
 def state_values(problem, j, s2, net, x):
@@ -202,13 +203,13 @@ def full_observation(problem, sequences, seed, horizon=None):
     """
     if not isinstance(sequences, (int, np.integer)) or sequences < 2:
         raise ValueError(f"sequences is {sequences!r}: a standard error needs at least 2")
-    horizon = int(np.ceil(np.log(1e-5) / np.log(problem.gamma))) if horizon is None else horizon
+    horizon = effective_horizon(problem.gamma, 1e-5) if horizon is None else horizon
     index = np.searchsorted(streams.cumulative(problem.probs), streams.generator(seed, 17).random((sequences, horizon)),
                             side="right")
     sd = revealed_sd(problem.items, problem.Sigma, noise_var(problem), index)
     gain = expected_excess((problem.items @ problem.mu - problem.cost)[index], sd)
     values = gain @ problem.gamma ** np.arange(1, horizon + 1) + problem.gamma**horizon * hindsight(problem)
-    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(sequences)))
+    return Estimate(*map(float, sample_mean(values)))
 
 
 @numba.njit(cache=True, nogil=True)

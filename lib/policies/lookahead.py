@@ -30,7 +30,7 @@ from scipy.special import ndtri
 from lib import streams
 from lib.policies.projection import mean_projection
 from lib.policies.rules import DIRECTED, GRADIENT, KINDS, PHASED, QUANTILE, ROLLOUT
-from lib.problem import noise_var as noise_var_
+from lib.problem import effective_horizon, noise_var as noise_var_
 
 TINY = 1e-9                     # squared length, relative, below which a remainder counts as nothing
 GUARD = 2.0                     # standard errors that a rollout must show before it overrules its base policy
@@ -284,7 +284,7 @@ def make_world(problem, policies, horizon):
     """The kernels' World of a problem."""
     used, k = problem.probs > 0, len(problem.mu)
     count = max([policy.futures for policy in policies], default=0)
-    length = int(np.ceil(np.log(REST) / np.log(problem.gamma))) if count else 0
+    length = effective_horizon(problem.gamma, REST) if count else 0
     rng = streams.generator(0, FUTURES)
     return World(
         problem.items, problem.probs, noise_var_(problem), mean_projection(problem), problem.mu, problem.Sigma,
