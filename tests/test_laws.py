@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lib import normal
 from lib.dp import quadrature
 
 STEPS = [(1.0, d) for d in (0.005, 0.02, 0.049, 0.051, 0.2, 0.5, 0.9, 1.1, 1.7, 4.0)] + [(30.0, 0.9), (1e-3, 4e-4)]
@@ -73,8 +72,3 @@ def test_the_shrunk_law_is_dominated_wherever_the_lattice_lies(d, shift, reach):
 
 def test_a_step_too_small_for_the_lattice_has_no_lower_law():
     assert np.isnan(quadrature.shrunk(0.05, 1.0, 4.5))
-
-
-def test_psi_agrees_with_scipy():
-    z = np.linspace(-8, 8, 161)
-    assert np.allclose([normal.psi(v) for v in z], norm.pdf(z) + z * norm.cdf(z), rtol=0, atol=1e-15)

@@ -23,14 +23,14 @@ Where the start values differ by less than `tolerance` the sweep stops.  Both er
 the step, with coefficients 2 : -1, so (upper + 2 lower) / 3 is the best guess.
 """
 from itertools import combinations
-from math import erfc, exp, pi, sqrt
 from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
-from lib.dp.bellman import first_forward_from_below
+from lib.dp.bellman import first_value
+from lib.normal import excess, expected_positive, psi
 from lib.problem import Bracket, as_floats, noise_var
 
 
@@ -63,19 +63,13 @@ class Layer(NamedTuple):
 
 
 @nb.njit(cache=True)
-def loss(z):
-    """E (Z - z)^+ for standard normal Z."""
-    return exp(-z * z / 2) / sqrt(2 * pi) - z * erfc(z / sqrt(2.0)) / 2
-
-
-@nb.njit(cache=True)
 def _ends(m1, m2, sds, setting):
     """Perfect information at mean (m1, m2), then commitment there: its value and its two slopes."""
     upper, lower, slope1, slope2 = 0.0, 0.0, 0.0, 0.0
     for x in range(len(sds)):
         weight = setting.probs[x] * setting.gamma / (1 - setting.gamma)
         net = setting.items[x, 0] * m1 + setting.items[x, 1] * m2 - setting.cost
-        upper += weight * (sds[x] * loss(-net / sds[x]) if sds[x] > 0 else max(net, 0.0))
+        upper += weight * excess(net, sds[x])
         if net > 0:
             lower += weight * net
             slope1 += weight * setting.items[x, 0]
@@ -90,8 +84,7 @@ def _informed(m1, m2, spreads, weights, setting):
     for x in range(spreads.shape[0]):
         net = setting.items[x, 0] * m1 + setting.items[x, 1] * m2 - setting.cost
         for b in range(len(weights)):
-            sd = spreads[x, b]
-            total += setting.probs[x] * weights[b] * (sd * loss(-net / sd) if sd > 0 else max(net, 0.0))
+            total += setting.probs[x] * weights[b] * excess(net, spreads[x, b])
     return total
 
 
@@ -140,7 +133,7 @@ def _point(m1, m2, layer, s, after, setting, plane):
     values = np.empty((4, n))
     for x in range(n):
         values[0, x], values[1, x], values[2, x], values[3, x] = _forward(m1, m2, x, layer, s, after, setting)
-    w = first_forward_from_below(values[1], setting.probs, setting.gamma)
+    w = first_value(values[1], setting.probs, setting.gamma)
     if w > plane[0]:
         mass = 0.0
         plane[:] = 0.0
@@ -150,7 +143,7 @@ def _point(m1, m2, layer, s, after, setting, plane):
                 for i in range(3):
                     plane[i] += setting.probs[x] * values[1 + i, x]
         plane *= setting.gamma / (1 - setting.gamma + setting.gamma * mass)
-    return min(ceiling, first_forward_from_below(values[0], setting.probs, setting.gamma))
+    return min(ceiling, first_value(values[0], setting.probs, setting.gamma))
 
 
 @nb.njit(cache=True, parallel=True)
@@ -191,8 +184,7 @@ def _quadratures():
     table = np.zeros((4, len(NODES), max(NODES)))
     for rule, n in enumerate(NODES):
         z = np.linspace(-REACH, REACH, n)
-        excess = np.exp(-z**2 / 2) / np.sqrt(2 * np.pi) - z * ndtr(-z)
-        rise = np.concatenate([[1.0], -np.diff(excess) / (z[1] - z[0]), [0.0]])  # of a ramp between neighbours
+        rise = np.concatenate([[1.0], -np.diff(expected_positive(-z)) / (z[1] - z[0]), [0.0]])  # of a ramp between neighbours
         edges = np.concatenate([[-np.inf], (z[1:] + z[:-1]) / 2, [np.inf]])
         density, mass = np.exp(-edges**2 / 2) / np.sqrt(2 * np.pi), np.diff(ndtr(edges))
         table[:, rule, :n] = z, -np.diff(rise), -np.diff(density) / mass, mass
@@ -247,7 +239,7 @@ def _layer(total, problem, step):
     gaps = 2 * REACH / (np.array(NODES) - 1)
     rules = (np.linalg.norm(moves, axis=2)[..., None] * gaps > step).sum(axis=2)
     slopes = np.abs(moves @ items.T) @ problem.probs * problem.gamma / (1 - problem.gamma)
-    return Layer(after, np.sqrt(var), moves, np.minimum(rules, len(NODES) - 1), 2 * slopes * loss(REACH),
+    return Layer(after, np.sqrt(var), moves, np.minimum(rules, len(NODES) - 1), 2 * slopes * psi(-REACH),
                  *_held_back(Sigma, problem))
 
 

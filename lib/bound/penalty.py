@@ -19,13 +19,14 @@ the arrivals that are left.  So reward plus charges minus FO has mean zero for e
 policy, less the least charges on the same paths, measure how far it stays below the dual bound.
 """
 from heapq import heappop, heappush
-from math import erfc, exp, pi, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
 from lib import streams
+from lib.normal import excess, gain
 from lib.problem import effective_horizon, noise_var
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
@@ -49,16 +50,6 @@ class Beliefs(NamedTuple):
     mu: np.ndarray       # (B, k)
     Sigma: np.ndarray    # (B, k, k)
     voi: np.ndarray      # (B, n) values of information, -1 where not computed yet
-
-
-@nb.njit(cache=True)
-def gain_of(net, var):
-    """E (net + sqrt(var) Z)^+ for standard normal Z."""
-    if var <= 0 or net * net > 64 * var:
-        return max(net, 0.0)
-    sd = sqrt(var)
-    z = net / sd
-    return sd * exp(-z * z / 2) / sqrt(2 * pi) + net * erfc(-z / sqrt(2.0)) / 2
 
 
 @nb.njit(cache=True)
@@ -125,12 +116,12 @@ def voi(scene, x, mu, Sigma, ahead, steps):
                     prior += scene.size[a] * scene.size[b] * Sigma[scene.feature[a], scene.feature[b]]
             known, total_j = prior - left, left + scene.noise[j]
             if x < 0:
-                total += discount * gain_of(net, known)
+                total += discount * excess(net, sqrt(max(known, 0.0)))
             else:
                 cross = _dot(scene, j, g)
                 more = known + cross * cross / spare
                 if net * net < 36 * more:
-                    total += discount * max(gain_of(net, more) - gain_of(net, known), 0.0)
+                    total += discount * max(gain(net, sqrt(more)) - gain(net, sqrt(max(known, 0.0))), 0.0)
                 if total_j > 0:
                     ratio = cross / total_j
                     for a in range(k):

@@ -11,7 +11,7 @@ import numpy as np
 
 from lib import dp, streams
 from lib.estimate import sample_mean
-from lib.normal import expected_excess, expected_positive
+from lib.normal import expected_excess
 from lib.problem import Bracket, Estimate, as_scalar, effective_horizon, noise_var
 
 
@@ -56,8 +56,7 @@ def feature_bracket(problem, j, s2, sd, tol, noise):
     mean = problem.mu[j] - problem.cost
     if s2 == 0:                                        # theta_-j tells theta_j: commit for good
         stake = problem.probs @ problem.items[:, j] / (1 - problem.gamma)
-        spread = sd * expected_positive(-abs(mean) / sd) if sd > 0 else 0.0
-        return np.full(3, stake * (max(mean, 0.0) + spread))
+        return np.full(3, stake * expected_excess(mean, sd))
     table = feature_table(problem, j, s2, tol, noise)
     if sd == 0 or not table.slope:
         return np.array(dp.value(table, mean, s2))

@@ -1,14 +1,22 @@
-"""The fixed point of Bellman's equation at one state: nothing changes until the first forward."""
+"""The fixed point of Bellman's equation at one state: nothing changes until the first forward.
+
+While items are discarded the state stays as it is, so its value w solves an equation in one number,
+
+    w = gamma idle w + sum_i p_i max(gamma w, A_i + B_i w),
+
+with A_i + B_i w what follows from forwarding item i (B_i > 0 where that leads back to the state) and `idle` the
+probability of an item that cannot matter.  The right-hand side is convex and piecewise linear in w, with slopes of at
+most gamma; chapter "The dynamic program", equation of Bellman.
+"""
 import numba as nb
 import numpy as np
 
 
 @nb.njit(cache=True)
 def solve_point(w, gamma, idle, p, A, B):
-    """The fixed point of w = gamma idle w + sum_i p_i max(gamma w, A_i + B_i w), by Newton's method.
+    """The fixed point w, by Newton's method from any start; nan where a number is nan.
 
-    The right-hand side is convex and piecewise linear with slope at most gamma, so Newton's iterates
-    decrease after the first step and stop at the exact piece after finitely many.
+    Newton's iterates decrease after the first step and stop at the exact piece after finitely many; a count ends them.
     """
     for _ in range(p.size + 60):
         const, slope, gap = 0.0, gamma * idle, np.inf
@@ -17,9 +25,11 @@ def solve_point(w, gamma, idle, p, A, B):
             if ahead > 0:
                 const += p[i] * A[i]
                 slope += p[i] * B[i]
-            else:
+            elif ahead <= 0:
                 slope += p[i] * gamma
                 gap = min(gap, -ahead)
+            else:
+                return np.nan
         new = const / (1 - slope)
         if abs(new - w) <= 1e-15 * abs(new) or new <= w and gamma * (w - new) < gap:
             return new
@@ -27,37 +37,45 @@ def solve_point(w, gamma, idle, p, A, B):
     return w
 
 
+@nb.njit(cache=True)
+def first_value(values, probs, gamma):
+    """The solution w >= 0 of w = gamma sum_x probs_x max(w, values_x); nan where a value is."""
+    return gamma * solve_point(0.0, gamma, 1 - probs.sum(), probs, values, np.zeros(values.size))      # w / gamma
+
+
 def first_forward(values, probs, gamma):
     """The solution w of w = gamma sum_x probs_x max(w, values_x), and dw / dvalues.
 
-    Newton's steps from below end after at most one step for each item: w = gamma sum_F p A / (1 - gamma + gamma p_F)
-    with F = {x: A_x > w}, and the derivative is gamma p_x / (1 - gamma + gamma p_F) on F.
+    With F = {x: A_x > w}, w = gamma sum_F p A / (1 - gamma + gamma p_F), and the derivative is
+    gamma p_x / (1 - gamma + gamma p_F) on F.
+
+    Parameters
+    ----------
+    values : ndarray (n,)
+        What forwarding each item is worth, reward units.
+    probs : ndarray (n,)
+        Probabilities of the items.
+    gamma : float
+        Discount factor in [0, 1).
+
+    Returns
+    -------
+    w : float
+    slope : ndarray (n,)
+
+    Raises
+    ------
+    ValueError
+        Where values are not numbers.
 
     Examples
     --------
     >>> first_forward(np.array([1., -1.]), np.array([.5, .5]), .5)[0].round(4)
     np.float64(0.3333)
     """
-    w = 0.0
-    while True:
-        slope = np.where(values > w, gamma * probs / (1 - gamma + gamma * probs[values > w].sum()), 0.0)
-        better = slope @ values
-        if better <= w:
-            return w, slope
-        w = better
-
-
-@nb.njit(cache=True)
-def first_forward_from_below(values, probs, gamma):
-    """The solution of w = gamma sum_x probs_x max(w, values_x), by Newton steps from below."""
-    w = 0.0
-    while True:
-        mass, total = 0.0, 0.0
-        for x in range(len(values)):
-            if values[x] > w:
-                mass += probs[x]
-                total += probs[x] * values[x]
-        better = gamma * total / (1 - gamma + gamma * mass)
-        if better <= w:
-            return w
-        w = better
+    w = first_value(values, probs, gamma)
+    if np.isnan(w):
+        raise ValueError(f"values holds nan, or a number too large to add: {values}")
+    forwarded = values > w
+    slope = np.where(forwarded, gamma * probs / (1 - gamma + gamma * probs[forwarded].sum()), 0.0)
+    return np.float64(max(slope @ values, 0.0)), slope

@@ -20,7 +20,7 @@ Policies beyond the paper that look at the whole belief, as plain data, and what
 
 They run in `simulate.replicate` beside the policies of policies.py.  Formulas: chapter "Policies beyond the paper".
 """
-from math import erfc, exp, log1p, pi, sqrt
+from math import log1p, sqrt
 from typing import NamedTuple
 
 import numba
@@ -28,6 +28,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import streams
+from lib.normal import gain
 from lib.policies.projection import mean_projection
 from lib.policies.rules import DIRECTED, GRADIENT, KINDS, PHASED, QUANTILE, ROLLOUT
 from lib.problem import effective_horizon, noise_var as noise_var_
@@ -83,15 +84,6 @@ def along(Sigma, x):
             for b in range(len(x)):
                 out[b] += x[a] * Sigma[a, b]
     return out
-
-
-@jit
-def gain(net, sd):
-    """E (net + sd Z)^+ - net^+ = sd f(|net|/sd)."""
-    if sd <= 0.0:
-        return 0.0
-    z = abs(net) / sd
-    return max(sd * (exp(-z * z / 2) / sqrt(2 * pi) - z * erfc(z / sqrt(2.0)) / 2), 0.0)
 
 
 @jit

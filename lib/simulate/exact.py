@@ -17,6 +17,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
+from lib.normal import expected_excess
 from lib.policies import compile_rules
 from lib.policies.index import TABLE, THOMPSON, benefit
 from lib.problem import noise_var
@@ -117,7 +118,7 @@ def chain(problem, rules, i, mean, var, size):
         half = np.maximum(right - left, 0) / 2
         y = ((left + right) / 2)[:, None] + half[:, None] * nodes
         inside = following(y / s) * np.exp(-((y - m[:, None]) / t) ** 2 / 2) / (t * np.sqrt(2 * np.pi))
-        return half * (inside @ weights) + slope * (m * ndtr(above) + t * np.exp(-above**2 / 2) / np.sqrt(2 * np.pi))
+        return half * (inside @ weights) + slope * (expected_excess(m - FAR * s, t) + FAR * s * ndtr(above))
 
     following = None
     for n in range(levels - 1, 0, -1):
