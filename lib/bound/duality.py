@@ -14,7 +14,7 @@ First forward.  Nothing changes before the first forward, so with A_x = x.mu - c
 solves w = gamma E_x max(w, A_x).  Any upper bound in the place of V(s'_xy) gives an upper bound w.
 
 All these are statistical: a Bound has a one-sided 95 % upper limit beside its estimate.  The chapter "Bounds beyond
-the paper" has the proofs, also of what the sampling errors inside a minimum or a maximum do; bench/coverage.py counts
+the paper" has the proofs, also of what the sampling errors inside a minimum or a maximum do; bench/limits.py counts
 how often the limits hold.
 """
 from time import perf_counter

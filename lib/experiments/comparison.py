@@ -62,7 +62,7 @@ def charges(problem, rules, replications, horizon=60, seed=0, truth=None):
     """
     truth = problem if truth is None else truth
     run = simulate.episodes(problem, rules, replications, horizon, seed, truth=truth)
-    return bound.control(truth, run.items, run.feedback, run.decisions, run.rewards, inner=1, seed=seed) - run.rewards
+    return bound.control(truth, run, inner=1, seed=seed) - run.rewards
 
 
 def gains(problem, rules, replications, horizon=60, seed=0):

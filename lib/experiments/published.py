@@ -78,7 +78,7 @@ def sharp(name, rows, sizes=None):
     beyond = comparison.tune(problem, BEYOND, sizes["tuning"], 60, SEED)
     arms |= {entry.name: rule for entry, rule in zip(BEYOND, beyond)}
     seen = simulate.episodes(problem, arms.values(), sizes["users"], 100, (SEED, EVALUATION, 1))
-    control = bound.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
+    control = bound.control(problem, seen, 2, (SEED, CONTROL))
     value = bound.controlled_rows(seen.rewards, control)
     apart = bound.controlled_rows(seen.rewards, control, list(arms).index("UCB"))
     limit = bound.full_first(problem, sizes["paths"] // 8, (SEED, BOUND))
@@ -88,7 +88,7 @@ def sharp(name, rows, sizes=None):
                         "alpha": [np.nan if rule.kind in ("exploit", "thompson") else rule.alpha for rule in arms.values()],
                         "users": sizes["users"], "value": [v.mean for v in value], "se": [v.se for v in value],
                         "over_ucb": [v.mean for v in apart], "over_ucb_se": [v.se for v in apart],
-                        "bound": limit.mean, "bound_se": limit.se, "limit": bound.limit(limit)})
+                        "bound": limit.mean, "bound_se": limit.se, "limit": limit.upper})
     share = out.value / out.bound if limit.mean else np.nan
     return out.assign(share=share, share_se=np.hypot(out.se, share * limit.se) / (limit.mean or np.nan))
 
@@ -100,14 +100,14 @@ def combinations(sizes=None):
         problem = problems.combinations(correlated)[0]
         arms = comparison.tune(problem, BEYOND[:3], sizes["tuning"], 60, SEED)
         seen = simulate.episodes(problem, arms, sizes["users"], 100, (SEED, EVALUATION, 1))
-        control = bound.control(problem, *seen[1:3], *seen[4:6], 2, (SEED, CONTROL))
+        control = bound.control(problem, seen, 2, (SEED, CONTROL))
         found = {entry.name: value for entry, value in zip(BEYOND, bound.controlled_rows(seen.rewards, control))}
         found["full observation"] = bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0))
         found["one forward exact, then dual"] = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND, 1),
                                                                 sequences=sizes["paths"])
         found["two forwards exact, then dual"] = bound.dual_second(problem, sizes["outer"], sizes["paths"] // 40,
                                                                   seed=(SEED, BOUND, 2))
-        rows += [(name, key, *value) for key, value in found.items()]
+        rows += [(name, key, value.mean, value.se) for key, value in found.items()]
     return pd.DataFrame(rows, columns=["instance", "name", "mean", "se"])
 
 

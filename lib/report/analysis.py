@@ -84,7 +84,7 @@ def sharpened(problem, tuned, best, count, seed):
     Beside mean, se, gap and gap_se it gets `over_exploitation` and its error, paired.  Also returned: the Episodes.
     """
     seen = simulate.episodes(problem, tuned, count, 100, seed)
-    control = bound.control(problem, seen.items, seen.feedback, seen.decisions, seen.rewards, 2, seed)
+    control = bound.control(problem, seen, 2, seed)
     greedy = [policy.kind for policy in tuned].index("exploit")
     mean, se = np.transpose(bound.controlled_rows(seen.rewards, control))
     apart, apart_se = np.transpose(bound.controlled_rows(seen.rewards, control, greedy))
