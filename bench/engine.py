@@ -15,7 +15,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMB
 import argparse
 import platform
 import sys
-import time
 import warnings
 from importlib.metadata import version
 from pathlib import Path

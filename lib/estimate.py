@@ -7,6 +7,7 @@ A control variate is a variable of known mean zero that goes along with the valu
 the same mean and a smaller variance; the multiple is the slope of a regression (Glasserman 2003, section 4.1).
 """
 import numpy as np
+from scipy.special import ndtri, stdtrit
 from scipy.stats import t as student
 
 from lib.problem import Estimate
@@ -51,6 +52,29 @@ def half_width(se, count=np.inf):
     (np.float64(1.96), np.float64(2.776))
     """
     return student.ppf(.975, np.asarray(count, dtype=float) - 1) * se
+
+
+def upper_limit(mean, se, df=np.inf):
+    """One-sided 95 % upper limit of a mean whose standard error rests on `df` degrees of freedom (Student).
+
+    Examples
+    --------
+    >>> upper_limit(0.0, 1.0).round(3), upper_limit(0.0, 1.0, 3).round(3)
+    (np.float64(1.645), np.float64(2.353))
+    """
+    return mean + (stdtrit(df, .95) if np.isfinite(df) else ndtri(.95)) * se
+
+
+def degrees_of_freedom(variances, dfs):
+    """Degrees of freedom of a sum of independent variance estimates (Welch 1947, Satterthwaite 1946).
+
+    Examples
+    --------
+    >>> degrees_of_freedom([1., 1.], [4, 4]), degrees_of_freedom([1., 0.], [4, 9])
+    (np.float64(8.0), np.float64(4.0))
+    """
+    variances, total = np.asarray(variances, dtype=float), np.sum(variances)
+    return total**2 / (variances**2 / np.asarray(dfs)).sum() if total > 0 else np.float64(np.inf)
 
 
 def interval(mean, se, sign="", count=np.inf):

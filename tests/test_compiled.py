@@ -28,10 +28,11 @@ THREADS = """
 from concurrent.futures import ThreadPoolExecutor
 from lib.problem import make_problem
 from lib.bound import penalty
+from lib.posterior import compile_problem
 import numpy as np
 problem = make_problem([[1.]], [1.], [.5], [[1.]], 1., .2, .9)
-scene, ahead = penalty.compile_problem(problem), np.zeros((16, 2, 5), np.int64)
-work = lambda _: penalty.full_observation_values(scene, problem.mu, problem.Sigma, ahead, np.array([-1, 0])).tobytes()
+instance, ahead = compile_problem(problem), np.zeros((16, 2, 5), np.int64)
+work = lambda _: penalty.values_of_information(instance, ahead).tobytes()
 with ThreadPoolExecutor(4) as pool:
     print(len(set(pool.map(work, range(200)))))
 """

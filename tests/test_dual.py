@@ -1,16 +1,19 @@
 """The bounds beyond the paper: against plain loops, brute force, known optima, policies, and one another."""
 from itertools import product
 from math import erf, exp, pi, sqrt
+from typing import NamedTuple
 
 import naive
 import numba
 import numpy as np
 import pytest
+from scipy.stats import norm, t as student
 
 from lib import bound, dp, streams
 from lib.bound import duality, optimum, penalty
-from lib.estimate import controlled
-from lib.problem import Estimate, make_problem
+from lib.estimate import controlled, upper_limit
+from lib.bound.relaxations import compile_checked
+from lib.problem import make_problem
 
 ITEMS, PROBS = [[1, 0], [0, 1], [.5, .5]], [.4, .4, .2]
 
@@ -34,6 +37,15 @@ def random_problem(seed):
                         rng.uniform(.3, 2), rng.uniform(-.5, .8), rng.uniform(.6, .9))
 
 
+class Lives(NamedTuple):
+    """What `control` and `gap` read."""
+
+    items: np.ndarray
+    feedback: np.ndarray
+    decisions: np.ndarray
+    rewards: np.ndarray
+
+
 def tuned_ucb(problem, replications, arrivals, seed):
     """Items, feedback, decisions and rewards of UCB at three weights, in plain array code."""
     _, items, feedback = penalty.sample_paths(problem, np.full(replications, -1), arrivals, streams.generator(seed, 90))
@@ -53,7 +65,7 @@ def tuned_ucb(problem, replications, arrivals, seed):
             Sigma = Sigma - np.einsum("ri,rj,r->rij", spread, spread, gain)
         decisions.append(forwards)
         rewards.append(total)
-    return items, feedback, np.array(decisions), np.array(rewards)
+    return Lives(items, feedback, np.array(decisions), np.array(rewards))
 
 
 # --- oracles in plain loops ------------------------------------------------------------------------------
@@ -87,8 +99,8 @@ def plain_voi(problem, x, mu, Sigma, ahead):
     return sum(full_value(problem, mu, Sigma, row, after) - full_value(problem, mu, Sigma, row) for row in ahead) / len(ahead)
 
 
-def plain_charge(problem, path, ahead, decisions):
-    """Total charge of decisions along a path, `ahead` looked at in full at every skip."""
+def plain_charge(problem, path, ahead, decisions, ends=False):
+    """Total charge of decisions along a path; a skip looks at `ahead` in full, or where the stream `ends` at what is left."""
     mu, Sigma, total = problem.mu.tolist(), problem.Sigma.tolist(), 0.
     for n, (x, y, forward) in enumerate(zip(*path, decisions), 1):
         item = problem.items[x].tolist()
@@ -97,7 +109,7 @@ def plain_charge(problem, path, ahead, decisions):
             total += problem.gamma**n * max(-net, 0.)
             mu, Sigma = naive.update(mu, Sigma, item, y, sum(v != 0 for v in item) * problem.noise_sd**2)
         else:
-            total += problem.gamma**n * (max(net, 0.) + plain_voi(problem, x, mu, Sigma, ahead))
+            total += problem.gamma**n * (max(net, 0.) + plain_voi(problem, x, mu, Sigma, ahead[:, :len(decisions) - n] if ends else ahead))
     return total
 
 
@@ -106,10 +118,10 @@ def test_voi_is_the_plain_loops(seed):
     problem, rng = random_problem(seed), np.random.default_rng(seed)
     ahead = rng.integers(0, len(problem.probs), (2, 9))
     for x in range(len(problem.probs)):
-        ours = penalty.voi(penalty.compile_problem(problem), x, problem.mu, problem.Sigma, ahead, 9)
+        ours = penalty.voi(compile_checked(problem), x, problem.mu, problem.Sigma, ahead, 9, 6.)
         assert ours == pytest.approx(plain_voi(problem, x, problem.mu.tolist(), problem.Sigma.tolist(), ahead), abs=2e-8)
         assert ours >= 0
-    ours = penalty.voi(penalty.compile_problem(problem), -1, problem.mu, problem.Sigma, ahead, 9)
+    ours = penalty.full_value(compile_checked(problem), problem.mu, problem.Sigma, ahead, 9)
     assert ours == pytest.approx(np.mean([full_value(problem, problem.mu.tolist(), problem.Sigma.tolist(), row)
                                           for row in ahead]), abs=1e-8)
 
@@ -127,7 +139,7 @@ def test_voi_is_the_expectation_over_feedback():
         means = problem.mu + np.outer(z, along / sd)
         value = sum(w * full_value(problem, m.tolist(), after.tolist(), ahead[0]) for w, m in zip(weights, means))
         value -= full_value(problem, problem.mu.tolist(), problem.Sigma.tolist(), ahead[0])
-        ours = penalty.voi(penalty.compile_problem(problem), x, problem.mu, problem.Sigma, ahead, 3)
+        ours = penalty.voi(compile_checked(problem), x, problem.mu, problem.Sigma, ahead, 3, 6.)
         assert ours == pytest.approx(value, abs=1e-5)
 
 
@@ -142,9 +154,35 @@ def test_search_finds_the_least_charge_of_all_decisions(seed):
         k = len(problem.mu)
         room = penalty.Beliefs(np.empty((64, k)), np.empty((64, k, k)), np.empty((64, len(problem.probs))))
         room.mu[0], room.Sigma[0] = problem.mu, problem.Sigma
-        found.append(penalty.search(penalty.compile_problem(problem), items, feedback, ahead, effort, room))
+        found.append(penalty.search(compile_checked(problem), items, feedback, ahead, effort, room, True))
     assert found[2] == pytest.approx(brute, abs=1e-7)
     assert 0 <= found[0] <= found[1] <= found[2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_the_stream_ends_policy_and_searcher_look_at_the_arrivals_left(seed):
+    """The gap is the plain charges of the decisions minus their minimum over all decisions, along every path."""
+    problem, rng, T = random_problem(seed), np.random.default_rng(seed), 5
+    lives = Lives(rng.integers(0, len(problem.probs), (3, T)), rng.normal(problem.cost, 1, (3, T)), rng.random((2, 3, T)) < .5, None)
+    ahead = penalty.arrivals(problem, (3, 2, T), streams.generator(seed, penalty.AHEAD))
+    gaps = bound.gap(problem, lives, inner=2, seed=seed)
+    for r in range(3):
+        def charge(u):
+            return plain_charge(problem, (lives.items[r], lives.feedback[r]), ahead[r], u, ends=True)
+        least = min(charge(u) for u in product((False, True), repeat=T))
+        assert gaps[:, r] == pytest.approx([charge(u) - least for u in lives.decisions[:, r]], abs=1e-7)
+    assert (gaps > -1e-12).all()
+
+
+def test_no_summand_of_a_first_forwards_value_is_cut():
+    """Far below its cost an item still has a value of information, of 7 standard deviations; charges leave it out."""
+    problem = make_problem([[1.]], [1.], [0.], [[1.]], 1., 0., .9)
+    problem = problem._replace(cost=7 * sqrt(.5))
+    compiled, ahead = compile_checked(problem), np.zeros((1, 1), dtype=int)
+    whole, cut = (penalty.voi(compiled, 0, problem.mu, problem.Sigma, ahead, 1, limit) for limit in (np.inf, penalty.CUT))
+    assert cut == 0 and whole == pytest.approx(.9 * sqrt(.5) * (norm.pdf(7) - 7 * norm.sf(7)), rel=1e-6)
+    first = bound.forward_values(problem)[0]
+    assert first[1] > first[0] - problem.cost
 
 
 def test_a_search_without_room_stops_early_below():
@@ -155,7 +193,7 @@ def test_a_search_without_room_stops_early_below():
     for rows in 2, 5, 500:
         room = penalty.Beliefs(np.empty((rows, k)), np.empty((rows, k, k)), np.empty((rows, 3)))
         room.mu[0], room.Sigma[0] = problem.mu, problem.Sigma
-        least.append(penalty.search(penalty.compile_problem(problem), items, feedback, ahead, 5000, room))
+        least.append(penalty.search(compile_checked(problem), items, feedback, ahead, 5000, room, True))
     assert least[0] <= least[1] <= least[2]
 
 
@@ -197,7 +235,7 @@ def test_t_of_full_observation_never_exceeds_it():
 
 def test_worthless_items_are_proved_so():
     estimate = bound.full_first(small(3.))
-    assert estimate == Estimate(0., 0.)
+    assert estimate[1:] == (0., 0., 0.)
     assert bound.best(small(3.), .2).upper == 0
 
 
@@ -248,15 +286,43 @@ def test_other_discounts(gamma):
         assert estimate.mean <= bound.hindsight(problem)
 
 
+# --- limits ----------------------------------------------------------------------------------------------
+
+
+def test_a_limit_is_the_largest_over_all_sets_of_items():
+    """Against every set of items, for a sample with correlated rows, means and Student's quantile by hand."""
+    rng = np.random.default_rng(3)
+    known, leaves = rng.normal(.2, 1, (6, 4)) + rng.normal(0, 1, (6, 1)), [rng.normal(0, 1, 5) for _ in range(4)]
+    probs, gamma, limits = np.array([.1, .2, .3, .4]), .9, [0.]
+    for items in product((False, True), repeat=4):
+        slope = np.where(items, gamma * probs, 0) / (1 - gamma + gamma * probs @ items)
+        parts = [slope[x]**2 * leaves[x].var(ddof=1) / 5 for x in range(4)] + [(known @ slope).var(ddof=1) / 6]
+        if any(items):
+            df = sum(parts)**2 / (sum(v * v for v in parts[:4]) / 4 + parts[4]**2 / 5)
+            mean = (known @ slope).mean() - sum(slope[x] * leaves[x].mean() for x in range(4))
+            limits.append(mean + student.ppf(.95, df) * sqrt(sum(parts)))
+    problem = make_problem(np.eye(4), probs, [0] * 4, np.eye(4), 1, 0, gamma)
+    found = duality._first_forward("", duality._sample(known, leaves), problem)
+    assert found.upper == pytest.approx(max(limits))
+
+
+def test_best_estimates_afresh_what_a_pilot_has_at_zero(monkeypatch):
+    seeds = []
+    real = duality.full_first
+    monkeypatch.setattr(duality, "full_first", lambda problem, sequences, seed: (seeds.append(seed), real(problem, sequences, seed))[1])
+    assert bound.best(small(3.), .2, seed=5) == bound.Bound("first forward exact", 0., 0., 0.)
+    assert (5, 0) in seeds and (5, 2) in seeds
+
+
 # --- policies --------------------------------------------------------------------------------------------
 
 
 def test_control_has_mean_zero_and_sharpens():
     problem = small(.2, mu=(.4, .3))
-    items, feedback, decisions, rewards = tuned_ucb(problem, 1500, 25, seed=2)
+    lives = tuned_ucb(problem, 1500, 25, seed=2)
     # x.mu in the place of x.theta: the same mean by conditioning, so the control's mean is still zero
-    controls = bound.control(problem, items, feedback, decisions, rewards, seed=3)
-    for reward, control in zip(rewards, controls):
+    controls = bound.control(problem, lives, seed=3)
+    for reward, control in zip(lives.rewards, controls):
         assert abs(control.mean()) < 3.5 * control.std() / sqrt(len(control))
         sharp = controlled(reward, control)
         assert sharp.se < .5 * reward.std() / sqrt(len(reward))
@@ -265,10 +331,10 @@ def test_control_has_mean_zero_and_sharpens():
 
 def test_gap_is_what_the_dual_bound_leaves():
     problem = small(.2, gamma=.7)
-    items, feedback, decisions, rewards = tuned_ucb(problem, 600, 25, seed=5)
-    gaps = bound.gap(problem, items, feedback, decisions)
+    lives = tuned_ucb(problem, 600, 25, seed=5)
+    gaps = bound.gap(problem, lives)
     estimate = bound.dual(problem, 400, seed=6)
-    for reward, gap in zip(rewards, gaps):
+    for reward, gap in zip(lives.rewards, gaps):
         error = np.hypot(estimate.se, (reward + gap).std() / sqrt(len(gap)))
         assert reward.mean() + gap.mean() == pytest.approx(estimate.mean, abs=4 * error)
         assert gap.mean() > 0
@@ -278,9 +344,9 @@ def test_gap_is_what_the_dual_bound_leaves():
 def test_bounds_are_above_policies_on_200_random_problems():
     for seed in range(200):
         problem = random_problem(seed)
-        items, feedback, decisions, rewards = tuned_ucb(problem, 150, 40, seed)
-        controls = bound.control(problem, items, feedback, decisions, rewards, inner=1, seed=(seed, 1))
-        values = [controlled(*pair) for pair in zip(rewards, controls)]
+        lives = tuned_ucb(problem, 150, 40, seed)
+        controls = bound.control(problem, lives, inner=1, seed=(seed, 1))
+        values = [controlled(*pair) for pair in zip(lives.rewards, controls)]
         lower = max(value.mean - 4 * value.se for value in values)
         for estimate in bound.full_first(problem, 32), bound.dual(problem, 24, inner=2, effort=400), \
                 bound.dual_first(problem, 24, inner=2, effort=400, sequences=32):
@@ -290,7 +356,7 @@ def test_bounds_are_above_policies_on_200_random_problems():
 def test_ladder_and_best_agree_within_error():
     rungs = {rung.name: rung for rung in bound.ladder(small(.2), 200)}
     best = bound.best(small(.2), 1., seed=(3, 1))
-    assert best.name in rungs and best.upper == pytest.approx(best.mean + duality.Z95 * best.se)
+    assert best.name in rungs and best.upper >= upper_limit(best.mean, best.se)
     assert abs(best.mean - rungs[best.name].mean) < 4 * np.hypot(best.se, rungs[best.name].se)
     assert best.mean < rungs["full observation"].mean < rungs["hindsight"].mean
     assert "Theorem 1" not in {r.name for r in bound.ladder(make_problem([[2.]], [1.], [0.], [[1.]], 1., 0., .5), 100)}
@@ -316,9 +382,11 @@ def test_threads_and_seeds():
 @pytest.mark.parametrize("call, words", [
     (lambda: bound.best(small(), 0), "budget_seconds is 0"),
     (lambda: bound.dual_second(small(), outer=3), "outer is 3"),
-    (lambda: bound.control(small(), [[0]], [[0.]], [[[True, False]]], [[0.]]), "must have shapes"),
-    (lambda: bound.control(small(), [[0]], [[0.]], [[[True]]], [[0.], [1.]]), r"rewards must have shape \(1, 1\)"),
-    (lambda: bound.gap(small(), [[3]], [[0.]], [[[True]]]), "there are 3 items"),
+    (lambda: bound.dual_first(small()._replace(noise_sd=1e-12), 10), "noise_sd is 1e-12"),
+    (lambda: bound.full_first(small()._replace(noise_sd=1e200), 32), r"noise_sd is 1e\+200"),
+    (lambda: bound.control(small(), Lives([[0]], [[0.]], [[[True, False]]], [[0.]])), "must have shapes"),
+    (lambda: bound.control(small(), Lives([[0]], [[0.]], [[[True]]], [[0.], [1.]])), r"rewards must have shape \(1, 1\)"),
+    (lambda: bound.gap(small(), Lives([[3]], [[0.]], [[[True]]], None)), "there are 3 items"),
 ])
 def test_errors_name_the_argument(call, words):
     with pytest.raises(ValueError, match=words):

@@ -1,4 +1,6 @@
 """The two-feature sweep against closed forms, an independent Gittins reduction and a simulated policy."""
+from fractions import Fraction
+
 import numba
 import numpy as np
 import pytest
@@ -107,6 +109,30 @@ def test_zero_item_and_unequal_noise():
     assert 0 < bracket.lower < bracket.upper < bracket.lower + .1
 
 
+@pytest.mark.parametrize("noise_sd", [1., 1e-3, 1e-12])
+def test_posteriors_against_rational_arithmetic(noise_sd):
+    """Updates one observation at a time, in fractions: also where an answer leaves next to nothing unknown."""
+    problem = make_problem([[1, 0], [.5, .25], [.5, .25 + 2**-30]], [.4, .4, .2], [0, 0], [[1, .5], [.5, .25 + 2**-20]],
+                           noise_sd, 0, .9)
+    posterior = optimum._posteriors(np.array([[0, 3, 1], [2, 0, 1]]), problem)
+    for s, counts in enumerate([(0, 3, 1), (2, 0, 1)]):
+        S = [[Fraction(v) for v in row] for row in problem.Sigma]
+        items = [[Fraction(v) for v in x] for x in problem.items]
+        for x, times in zip(items, counts):
+            noise = Fraction(noise_sd)**2 * sum(v != 0 for v in x)
+            for _ in range(times):
+                g = [sum(a * b for a, b in zip(row, x)) for row in S]
+                total = sum(a * b for a, b in zip(g, x)) + noise
+                S = [[S[i][j] - g[i] * g[j] / total for j in range(2)] for i in range(2)]
+        var = [float(sum(x[i] * S[i][j] * x[j] for i in range(2) for j in range(2))) for x in items]
+        assert posterior.var[s] == pytest.approx(var, rel=1e-9, abs=0)
+
+
+def test_small_noise_approaches_no_noise():
+    tiny, small_noise = (optimum.value(optimum.solve(small(.2)._replace(noise_sd=sd), step=.4, depth=5), [0, 0]) for sd in (1e-12, 1e-4))
+    assert tiny == pytest.approx(small_noise, rel=1e-4)
+
+
 def test_one_thread_equals_two():
     runs = []
     for threads in 1, min(2, numba.config.NUMBA_NUM_THREADS):
@@ -117,6 +143,7 @@ def test_one_thread_equals_two():
 
 @pytest.mark.parametrize("call, words", [
     (lambda t: optimum.solve(small(), step=0), "step is 0"),
+    (lambda t: optimum.solve(small()._replace(noise_sd=1e-70)), "noise_sd is 1e-70"),
     (lambda t: optimum.solve(small(), depth=-1), "depth is -1"),
     (lambda t: optimum.solve(small(), tolerance=0), "tolerance is 0"),
     (lambda t: optimum.solve(make_problem([[1]], [1], [0], [[1]], 1, 0, .5)), "has 1 features"),

@@ -1,13 +1,14 @@
 """Upper bounds on what any policy can earn, in reward units with the leading gamma (paper, section III-A).
 
-relaxations: Theorem 1, hindsight, full observation; penalty: charges against full observation, along paths; duality:
-bounds by those charges, and the first forward made exact; optimum: the exact optimum of two features.  Knows dp, not policies.
+conditionals: one preference given the others; relaxations: Theorem 1, hindsight, full observation; penalty: charges
+against full observation, along paths; duality: bounds by those charges, and the first forward made exact; optimum: the
+exact optimum of two features.  Knows dp and posterior, not policies.
 """
-from lib.bound.duality import Bound, best, dual, dual_first, dual_second, forward_values, full_first, ladder, limit
+from lib.bound.conditionals import conditional
+from lib.bound.duality import Bound, best, dual, dual_first, dual_second, forward_values, full_first, ladder
 from lib.bound.penalty import control, gap, least_charges
-from lib.bound.relaxations import (conditional, decomposition, decomposition_sampled, full_observation, hindsight,
-                                   normalised)
+from lib.bound.relaxations import decomposition, decomposition_sampled, full_observation, hindsight, normalised
 
 __all__ = ["Bound", "best", "conditional", "control", "decomposition",
             "decomposition_sampled", "dual", "dual_first", "dual_second", "forward_values", "full_first",
-            "full_observation", "gap", "hindsight", "ladder", "least_charges", "limit", "normalised"]
+            "full_observation", "gap", "hindsight", "ladder", "least_charges", "normalised"]

@@ -13,8 +13,9 @@ the minimum being over all decisions u along a path of items and feedback that t
 First forward.  Nothing changes before the first forward, so with A_x = x.mu - cost + E_y V(s'_xy) the optimum
 solves w = gamma E_x max(w, A_x).  Any upper bound in the place of V(s'_xy) gives an upper bound w.
 
-All these are statistical: `limit` gives the one-sided 95 % upper limit of an estimate.  The chapter "Bounds
-beyond the paper" has the proofs, also of what the sampling errors inside a minimum or a maximum do.
+All these are statistical: a Bound has a one-sided 95 % upper limit beside its estimate.  The chapter "Bounds beyond
+the paper" has the proofs, also of what the sampling errors inside a minimum or a maximum do; bench/limits.py counts
+how often the limits hold.
 """
 from time import perf_counter
 from typing import NamedTuple
@@ -23,13 +24,15 @@ import numpy as np
 from scipy.stats import norm
 
 from lib import streams
-from lib.bound import penalty, relaxations
-from lib.bound.penalty import PATHS, arrivals, compile_problem, least_charges, steps
+from lib.bound import relaxations
+from lib.bound.penalty import arrivals, least_charges, steps, values_of_information
+from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
-from lib.problem import Estimate, noise_var
+from lib.estimate import degrees_of_freedom, sample_mean, upper_limit
+from lib.posterior import Belief, step
+from lib.problem import noise_var
 
-SEQUENCES = 34                            # purpose of the random streams
-Z95 = 1.6448536269514722                  # standard normal quantile, one-sided 95 %
+SAMPLED = "full observation", "first forward exact", "dual", "first forward exact, then dual"
 LEAF = 8                                  # fewest paths for the leaf of one item, when there are paths enough
 
 
@@ -38,7 +41,7 @@ class Bound(NamedTuple):
 
     name: str
     mean: float     # estimate, its error on the safe side on average
-    se: float       # its standard error
+    se: float       # its standard error, with the first forward held fixed
     upper: float    # one-sided 95 % upper limit
 
 
@@ -47,48 +50,89 @@ def _parts(seed):
     return tuple(seed) if isinstance(seed, (tuple, list)) else (seed,)
 
 
-def limit(estimate):
-    """One-sided 95 % upper limit of an Estimate."""
-    return float(estimate.mean + Z95 * estimate.se)
-
-
 def forward_values(problem, sequences=400, seed=0):
     """Full observation from s_0, and A_x = x.mu - cost + E_y FO(s'_xy), on sampled arrival sequences.
 
     Returns
     -------
-    ndarray (sequences // 8, n + 1)
-        Rows are independent; column 0 is FO(s_0), column 1 + x is A_x.  Their means are the two values, what
+    ndarray (rows, n + 1)
+        Rows are independent, each the mean of up to 8 stratified sequences; there are at least 16, to know their spread,
+        if there are as many sequences.  Column 0 is FO(s_0), column 1 + x is A_x.  Their means are the two values, what
         comes after the sampled arrivals being counted at hindsight.
     """
     horizon = steps(problem.gamma, 1e-4, 1500)
-    ahead = arrivals(problem, (max(sequences // 8, 2), 8, horizon), streams.generator(seed, SEQUENCES))
-    out = penalty.full_observation_values(compile_problem(problem), problem.mu, problem.Sigma, ahead, np.arange(-1, len(problem.probs)))
+    strata = min(max(sequences // 16, 1), 8)
+    ahead = arrivals(problem, (max(sequences // strata, 2), strata, horizon), streams.generator(seed, streams.Purpose.SEQUENCES))
+    out = values_of_information(compile_checked(problem), ahead)
     out[:, 0] += problem.gamma**horizon * relaxations.hindsight(problem)
     out[:, 1:] += out[:, :1] + problem.items @ problem.mu - problem.cost
     return out
 
 
-def _estimate(known, leaves, problem, paired=()):
-    """T of A_x = mean of known[:, x] minus mean of leaves[x]; its standard error by the slopes of T.
+class Sample(NamedTuple):
+    """Independent estimates of A_x, the value of a first forward of each item: mean known[:, x] minus own[x]."""
+
+    known: np.ndarray    # (R, n) full observation's part, rows independent
+    own: np.ndarray      # (n,) mean least charges after a first forward
+    var: np.ndarray      # (n,) squared standard errors of `own`
+    df: np.ndarray       # (n,) their degrees of freedom
+
+    def limit(self, probs, gamma, items):
+        """Forward the first of `items` (n,) bool: what it is worth, its standard error, its 95 % upper limit."""
+        slope = np.where(items, gamma * probs, 0.0)
+        slope /= 1 - gamma + slope.sum()
+        value, se = sample_mean(self.known @ slope)
+        variances = np.append(slope**2 * self.var, se**2)
+        mean, error = value - slope @ self.own, np.sqrt(variances.sum())
+        df = degrees_of_freedom(variances, np.append(self.df, len(self.known) - 1))
+        return float(mean), float(error), float(upper_limit(mean, error, df))
+
+
+def _sample(known, leaves, paired=()):
+    """The Sample of rows `known` and of charges leaves[x], an array of draws for each item.
 
     The leaves of items in `paired` are one draw from each of an even number of strata: neighbours give the error.
-    Where no item is worth a forward T = 0 has no slope: the limit is then T of simultaneous limits of A.
     """
-    mean = known.mean(axis=0) - [leaf.mean() for leaf in leaves]
-    own = np.array([leaf.var(ddof=1) / len(leaf) if len(leaf) > 1 else 0.0 for leaf in leaves])
+    var = np.array([leaf.var(ddof=1) / len(leaf) if len(leaf) > 1 else 0.0 for leaf in leaves])
+    df = np.array([max(len(leaf) - 1, 1) for leaf in leaves])
     for x in paired:
-        own[x] = ((leaves[x][::2] - leaves[x][1::2])**2).sum() / len(leaves[x])**2
-    w, slope = first_forward(mean, problem.probs, problem.gamma)
-    if w == 0:
-        se = np.sqrt(own + known.var(axis=0, ddof=1) / len(known))
-        high = mean + norm.isf(.05 / len(mean)) * se
-        return Estimate(0.0, first_forward(high, problem.probs, problem.gamma)[0] / Z95)
-    return Estimate(float(w), float(np.sqrt((known @ slope).var(ddof=1) / len(known) + slope**2 @ own)))
+        var[x] = ((leaves[x][::2] - leaves[x][1::2])**2).sum() / len(leaves[x])**2
+        df[x] = len(leaves[x]) // 2
+    return Sample(known, np.array([leaf.mean() for leaf in leaves]), var, df)
+
+
+def _first_forward(name, sample, problem):
+    """T of A_x as a Bound.  T(A) is the largest, over sets of items, of what forwarding the first of them is worth.
+
+    So the largest of the limits of these, each linear in A, is an upper limit for T(A).  It is sought from the set that
+    is best by the estimates and from the items whose own limit is positive, an item at a time in or out.
+    """
+    def limit(items):
+        return sample.limit(problem.probs, problem.gamma, items)
+
+    mean = sample.known.mean(axis=0) - sample.own
+    forwarded = first_forward(mean, problem.probs, problem.gamma)[1] > 0
+    alone = np.eye(len(mean), dtype=bool) & (problem.probs > 0)
+    hopeful = np.array([limit(items)[2] > 0 for items in alone])
+    value, se, high = limit(forwarded) if forwarded.any() else (0.0, 0.0, 0.0)
+    for start in forwarded, hopeful:
+        high = max(high, _climb(lambda items: limit(items)[2] if items.any() else 0.0, start, alone))
+    return Bound(name, value, se, float(high))
+
+
+def _climb(worth, items, moves):
+    """The largest worth of a set that is reached from `items` by adding or dropping one of `moves` at a time."""
+    best = worth(items)
+    while True:
+        worths = [worth(items ^ move) for move in moves]
+        i = int(np.argmax(worths))
+        if not worths[i] > best:
+            return best
+        items, best = items ^ moves[i], worths[i]
 
 
 def full_first(problem, sequences=400, seed=0):
-    """The first forward exact, full observation after it: an Estimate.
+    """The first forward exact, full observation after it: a Bound.
 
     Examples
     --------
@@ -97,14 +141,16 @@ def full_first(problem, sequences=400, seed=0):
     0.0
     """
     known = forward_values(problem, sequences, seed)[:, 1:]
-    return _estimate(known, [np.zeros(1)] * len(problem.probs), problem)
+    return _first_forward("first forward exact", _sample(known, [np.zeros(1)] * len(problem.probs)), problem)
 
 
 def dual(problem, paths=400, inner=4, effort=2000, seed=0):
-    """The full-observation dual: an Estimate; arguments as `least_charges`."""
+    """The full-observation dual: a Bound; arguments as `least_charges`."""
     full = relaxations.full_observation(problem, 10 * paths, seed)
-    least = least_charges(problem, np.full(paths, -1), inner, effort, seed)
-    return Estimate(float(full.mean - least.mean()), float(np.hypot(full.se, least.std(ddof=1) / np.sqrt(paths))))
+    least = sample_mean(least_charges(problem, np.full(paths, -1), inner, effort, seed))
+    mean, se = float(full.mean - least.mean), float(np.hypot(full.se, least.se))
+    df = degrees_of_freedom([full.se**2, least.se**2], [10 * paths - 1, paths - 1])
+    return Bound("dual", mean, se, float(upper_limit(mean, se, df)))
 
 
 def _leaves(problem, known, paths, inner, effort, seed):
@@ -118,29 +164,28 @@ def _leaves(problem, known, paths, inner, effort, seed):
     error = known.std(axis=0, ddof=1) / np.sqrt(len(known))
     wanted = (known.mean(axis=0) + 4 * error > commitment) & (problem.probs > 0)
     share = problem.probs * wanted
-    counts = np.where(wanted, np.maximum(min(LEAF, 2 + paths // 100), np.round(paths * share / max(share.sum(), 1e-300))), 0).astype(int)
+    fewest = min(LEAF, 2 + paths // 100)
+    shares = np.round(paths * share / max(share.sum(), 1e-300))
+    counts = np.where(wanted, np.maximum(fewest, shares), 0).astype(int)
     least = least_charges(problem, np.repeat(np.arange(len(counts)), counts), inner, effort, seed)
     return [leaf if len(leaf) else np.zeros(1) for leaf in np.split(least, np.cumsum(counts)[:-1])]
 
 
 def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400):
-    """The first forward exact, the full-observation dual after it: an Estimate; arguments as `least_charges`."""
+    """The first forward exact, the full-observation dual after it: a Bound; arguments as `least_charges`."""
     known = forward_values(problem, sequences, seed)[:, 1:]
-    return _estimate(known, _leaves(problem, known, paths, inner, effort, seed), problem)
+    leaves = _leaves(problem, known, paths, inner, effort, seed)
+    return _first_forward("first forward exact, then dual", _sample(known, leaves), problem)
 
 
 def after(problem, x, y):
     """The problem that is left after feedback y on item x."""
-    along = problem.Sigma @ problem.items[x]
-    total = max(problem.items[x] @ along, 0.0) + noise_var(problem)[x]
-    if total == 0:
-        return problem
-    return problem._replace(mu=problem.mu + along * ((y - problem.items[x] @ problem.mu) / total),
-                            Sigma=problem.Sigma - np.outer(along, along) / total)
+    belief = step(Belief(problem.mu, problem.Sigma), problem.items[x], y, noise_var(problem)[x])
+    return problem._replace(mu=belief.mu, Sigma=belief.Sigma)
 
 
 def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
-    """The first two forwards exact, the dual after them: an Estimate.
+    """The first two forwards exact, the dual after them: a Bound.
 
     A first pass, on other streams, picks the items that may be forwarded first; their leaves are `dual_first`
     after each of `outer` draws of their feedback, an even number of strata.  The other items keep a dual leaf.
@@ -160,18 +205,34 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
     leaves = _leaves(problem, known, paths, inner, effort, (*seed, 1))
     sd = np.sqrt(np.einsum("xi,ij,xj->x", problem.items, problem.Sigma, problem.items) + noise_var(problem))
     for x in np.flatnonzero(slope):
-        rng = streams.generator((*seed, 2), PATHS, int(x))
+        rng = streams.generator((*seed, 2), streams.Purpose.PATHS, int(x))
         z = norm.ppf((np.arange(outer) + rng.random(outer)) / outer)
         rest = [after(problem, x, problem.items[x] @ problem.mu + sd[x] * z[i]) for i in range(outer)]
         leaves[x] = np.array([relaxations.full_observation(left, 400, seed=int(rng.integers(2**31))).mean
                               - dual_first(left, paths, inner, effort, (*seed, 4, int(x), i), 80).mean
                               for i, left in enumerate(rest)])
-    return _estimate(known, leaves, problem, np.flatnonzero(slope))
+    return _first_forward("two forwards exact, then dual", _sample(known, leaves, np.flatnonzero(slope)), problem)
 
 
-def _bound(name, estimate):
-    """An Estimate as a Bound, raised to 0 where it is below."""
-    return Bound(name, max(float(estimate.mean), 0.0), float(estimate.se), max(limit(estimate), 0.0))
+def _certain(name, value):
+    """A value that is known as a Bound."""
+    return Bound(name, float(value), 0.0, float(value))
+
+
+def _observed(problem, sequences, seed):
+    """Full observation as a Bound."""
+    mean, se = relaxations.full_observation(problem, sequences, seed)
+    return Bound("full observation", mean, se, float(upper_limit(mean, se, sequences - 1)))
+
+
+def _rung(problem, name, paths, seed):
+    """The sampled bound of that name."""
+    makers = {"full observation": lambda: _observed(problem, 10 * paths, seed),
+              "first forward exact": lambda: full_first(problem, paths, seed),
+              "dual": lambda: dual(problem, paths, seed=seed),
+              "first forward exact, then dual": lambda: dual_first(problem, paths, seed=seed)}
+    found = makers[name]()
+    return found._replace(mean=max(found.mean, 0.0), upper=max(found.upper, 0.0))
 
 
 def ladder(problem, paths=1000, seed=0):
@@ -180,21 +241,17 @@ def ladder(problem, paths=1000, seed=0):
     Theorem 1 is left out where the items do not sum to 1.  `paths` sets the sampling effort.  An estimate below
     0 is reported as 0, which every V reaches by forwarding nothing.
     """
-    rungs = [("hindsight", Estimate(relaxations.hindsight(problem), 0.0))]
+    rungs = [_certain("hindsight", relaxations.hindsight(problem))]
     if np.abs(problem.items.sum(axis=1) - 1).max() < 1e-9:
-        rungs += [(name, Estimate(relaxations.decomposition(problem, noise=noise).upper, 0.0))
+        rungs += [_certain(name, max(relaxations.decomposition(problem, noise=noise).upper, 0.0))
                   for name, noise in (("Theorem 1", "basis"), ("Theorem 1, sharper noise", "model"))]
-    rungs += [("full observation", relaxations.full_observation(problem, 10 * paths, seed)),
-              ("first forward exact", full_first(problem, max(paths, 100), seed)),
-              ("dual", dual(problem, paths, seed=seed)),
-              ("first forward exact, then dual", dual_first(problem, paths, seed=seed))]
-    return [_bound(name, estimate) for name, estimate in rungs]
+    return rungs + [_rung(problem, name, paths, seed) for name in SAMPLED]
 
 
 def best(problem, budget_seconds=10.0, seed=0):
     """The tightest bound that the budget affords, as a Bound.
 
-    A pilot run picks the rung; the rung is then estimated afresh, on other streams: the minimum of several noisy
+    A pilot run picks the rung; a sampled one is then estimated afresh, on other streams: the least of several noisy
     estimates would be biased down.  The number of paths follows the measured speed, so it varies between machines;
     what it estimates does not.
 
@@ -206,16 +263,11 @@ def best(problem, budget_seconds=10.0, seed=0):
     if not budget_seconds > 0:
         raise ValueError(f"budget_seconds is {budget_seconds}: it must be positive")
     seed, begin = _parts(seed), perf_counter()
-    pilot = {rung.name: rung for rung in ladder(problem, 100, (*seed, 0))}
-    start = perf_counter()
-    winner = min(pilot.values(), key=lambda rung: rung.upper)
-    if winner.se == 0:                    # nothing was sampled, or nothing is worth a forward
+    winner = min(ladder(problem, 100, (*seed, 0)), key=lambda rung: rung.upper)
+    if winner.name not in SAMPLED:
         return winner
-    dual_first(problem, 100, seed=(*seed, 1))
+    start = perf_counter()
+    _rung(problem, winner.name, 100, (*seed, 1))
     speed = 100 / (perf_counter() - start)
     paths = int(np.clip(speed * (budget_seconds - (perf_counter() - begin)), 200, 1e5))
-    final = {"full observation": lambda: relaxations.full_observation(problem, 10 * paths, (*seed, 2)),
-             "first forward exact": lambda: full_first(problem, paths, (*seed, 2)),
-             "dual": lambda: dual(problem, paths, seed=(*seed, 2)),
-             "first forward exact, then dual": lambda: dual_first(problem, paths, seed=(*seed, 2))}[winner.name]()
-    return _bound(winner.name, final)
+    return _rung(problem, winner.name, paths, (*seed, 2))

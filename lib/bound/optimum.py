@@ -1,9 +1,4 @@
-"""Kernels of the two-feature sweep: bounds on the value at one belief state, and one layer of states.
-
-A layer holds every state after the same number of forwards; `lib.bound.optimum` builds the layers, says what is
-computed and why both ends are bounds.
-
-The exact optimum of a problem with two features and few item types, between two certified bounds.
+"""The exact optimum of a problem with two features and few item types, between two certified bounds.
 
 After n_x forwards of each item type x the posterior covariance depends on the counts alone, so a belief
 state is (counts, posterior mean), and forwarding x moves the mean along one line, by d_x Z with
@@ -19,9 +14,11 @@ means, therefore gives both ends:
 * lower: tangents.  Every grid point keeps an affine minorant of V; a normal replaced by its conditional
   means lowers the expectation of a maximum of such planes.  Start: commitment without further learning.
 
-Where the start values differ by less than `tolerance` the sweep stops.  Both errors are of second order in
-the step, with coefficients 2 : -1, so (upper + 2 lower) / 3 is the best guess.
+A layer holds every state after the same number of forwards.  Where the start values differ by less than `tolerance`
+the sweep stops.  Both errors are of second order in the step, with coefficients 2 : -1, so (upper + 2 lower) / 3 is the
+best guess.
 """
+from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
@@ -63,6 +60,14 @@ class Layer(NamedTuple):
     weights: np.ndarray  # (blocks,) discount of each block of arrivals
 
 
+class Solved(NamedTuple):
+    """Bounds at every state of a layer."""
+
+    upper: np.ndarray   # (L, m1, m2)
+    lower: np.ndarray   # (L, m1, m2, 3) affine minorants: value at the grid point, two slopes
+    sds: np.ndarray     # (L, n) as in Layer
+
+
 @nb.njit(cache=True)
 def _ends(m1, m2, sds, setting):
     """Perfect information at mean (m1, m2), then commitment there: its value and its two slopes."""
@@ -93,9 +98,9 @@ def _informed(m1, m2, spreads, weights, setting):
 def _forward(m1, m2, x, layer, s, after, setting):
     """Bounds on x.m - cost + E V(s + e_x, m + d_x Z): the upper, then the lower plane's value and slopes.
 
-    `after` is (uppers, planes, sds) of the next layer.  Off the grid its two ends stand in.
+    `after` is what the next layer is Solved to.  Off the grid its two ends stand in.
     """
-    uppers, planes, sds = after
+    uppers, planes, sds = after.upper, after.lower, after.sds
     t, rule, step = layer.after[s, x], layer.rules[s, x], setting.step
     move1, move2, slope1, slope2 = layer.moves[s, x, 0], layer.moves[s, x, 1], setting.items[x, 0], setting.items[x, 1]
     low = slope1 * m1 + slope2 * m2 - setting.cost
@@ -204,45 +209,67 @@ def _lattice(total, n):
     return np.diff(padded, axis=1) - 1, np.array(after)
 
 
-def _covariances(counts, problem):
-    """(L, 2, 2) posterior covariance after each count vector."""
-    noise = noise_var(problem)
-    shown = noise > 0                                               # the zero item teaches nothing
-    items = problem.items[shown]
-    info = np.einsum("sx,xi,xj->sij", counts[:, shown] / noise[shown], items, items)
-    return problem.Sigma @ np.linalg.inv(np.eye(2) + info @ problem.Sigma)
+class Posterior(NamedTuple):
+    """Posterior covariance Sigma' after each of L count vectors."""
+
+    along: np.ndarray   # (L, n, 2) Sigma' x
+    var: np.ndarray     # (L, n) x Sigma' x
+    det: np.ndarray     # (L,)
+    trace: np.ndarray   # (L,)
 
 
-def _held_back(Sigma, problem):
+def _posteriors(counts, problem):
+    """The Posterior after each of the count vectors (L, n).
+
+    With G = sum_y n_y / noise_y y y' and adj the adjugate, Sigma' = (Sigma + det Sigma adj G) / det(I + G Sigma), and
+    x adj(y y') x = (x1 y2 - x2 y1)^2.  Apart from Sigma and its determinant every term is a sum of positive ones: there
+    is no cancellation, however small the noise.
+    """
+    items, Sigma, noise = problem.items, problem.Sigma, noise_var(problem)
+    info = np.divide(counts, noise, out=np.zeros(counts.shape), where=noise > 0)     # the zero item teaches nothing
+    det = max(float(Fraction(Sigma[0, 0]) * Fraction(Sigma[1, 1]) - Fraction(Sigma[0, 1])**2), 0.0)
+    cross = np.outer(items[:, 0], items[:, 1]) - np.outer(items[:, 1], items[:, 0])     # x1 y2 - x2 y1
+    prior, normals = items @ Sigma, np.column_stack([items[:, 1], -items[:, 0]])
+    variance = np.maximum((prior * items).sum(axis=1), 0)
+    total = 1 + info @ variance + det * np.einsum("sx,xy,sy->s", info, cross**2, info) / 2
+    along = prior + det * np.einsum("sy,xy,yi->sxi", info, cross, normals)
+    trace = np.trace(Sigma) + det * info @ (items**2).sum(axis=1)
+    return Posterior(along / total[:, None, None], (variance + det * info @ cross**2) / total[:, None], det / total,
+                     trace / total)
+
+
+def _held_back(posterior, problem):
     """Spreads (L, n, blocks) and weights of a relaxation that reveals at least what every arrival would show.
 
     An arrival shows at most the information K I, K = max |x|^2 / noise_var(x); what is known of x.theta at
-    the end of a block is granted for the whole block, and after the last block everything is.
+    the end of a block is granted for the whole block, and after the last block everything is.  What information t I
+    explains of Sigma' is Sigma' - (Sigma'^-1 + t I)^-1 = (Sigma'^2 + t det Sigma' Sigma') / (1 / t + tr Sigma' + t det Sigma').
     """
     items, noise, gamma = problem.items, noise_var(problem), problem.gamma
-    ends = np.array(BLOCKS)
+    ends, var, det = np.array(BLOCKS), posterior.var, posterior.det[:, None]
     most = max((items[noise > 0]**2).sum(axis=1) / noise[noise > 0], default=0.0)
-    ahead = np.eye(2) + most * (ends[:, None, None] - 1) * Sigma[:, None]
-    learned = Sigma[:, None] - Sigma[:, None] @ np.linalg.inv(ahead)
-    learned = np.concatenate([learned, Sigma[:, None]], axis=1)
+    spreads = np.zeros((*var.shape, len(ends) + 1))
+    spreads[..., -1] = np.sqrt(var)
+    for b, t in enumerate(most * (ends - 1)):
+        if t > 0:
+            explained = (posterior.along**2).sum(axis=2) + t * det * var
+            spreads[..., b] = np.sqrt(np.minimum(explained / (1 / t + posterior.trace[:, None] + t * det), var))
     discount = gamma * (1 - gamma**np.concatenate([[0], ends])) / (1 - gamma)
-    weights = np.append(np.diff(discount), gamma / (1 - gamma) - discount[-1])
-    return np.sqrt(np.maximum(np.einsum("xi,sbij,xj->sxb", items, learned, items), 0)), weights
+    return spreads, np.append(np.diff(discount), gamma / (1 - gamma) - discount[-1])
 
 
 def _layer(total, problem, step):
     """The layer of all states after `total` forwards."""
     items, noise = problem.items, noise_var(problem)
     counts, after = _lattice(total, len(items))
-    Sigma = _covariances(counts, problem)
-    spread = np.einsum("xi,sij->sxj", items, Sigma)
-    var = np.maximum(np.einsum("sxj,xj->sx", spread, items), 0)
-    moves = spread / np.sqrt(np.where(var > 0, var + noise, 1))[..., None]
+    posterior = _posteriors(counts, problem)
+    moves = posterior.along / np.sqrt(np.where(posterior.var > 0, posterior.var + noise, 1))[..., None]
     gaps = 2 * REACH / (np.array(NODES) - 1)
     rules = (np.linalg.norm(moves, axis=2)[..., None] * gaps > step).sum(axis=2)
     slopes = np.abs(moves @ items.T) @ problem.probs * problem.gamma / (1 - problem.gamma)
-    return Layer(after, np.sqrt(var), moves, np.minimum(rules, len(NODES) - 1), 2 * slopes * psi(-REACH),
-                 *_held_back(Sigma, problem))
+    spreads, weights = _held_back(posterior, problem)
+    return Layer(after, np.sqrt(posterior.var), moves, np.minimum(rules, len(NODES) - 1), 2 * slopes * psi(-REACH),
+                 spreads, weights)
 
 
 def _shift(items):
@@ -274,11 +301,13 @@ def solve(problem, costs=None, step=0.125, depth=20, tolerance=1e-3):
     Raises
     ------
     ValueError
-        If the problem has not two features, or step, depth or tolerance is not positive.
+        If the problem has not two features, step, depth or tolerance is not positive, or the noise is beyond 1e-60 or 1e60.
     """
     for name, number in ("step", step), ("depth", depth), ("tolerance", tolerance):
         if not number > 0:
             raise ValueError(f"{name} is {number}: it must be positive")
+    if not 1e-60 < problem.noise_sd < 1e60:
+        raise ValueError(f"noise_sd is {problem.noise_sd}: it must lie between 1e-60 and 1e60")
     if problem.items.shape[1] != 2:
         raise ValueError(f"problem.items has {problem.items.shape[1]} features: the sweep is for 2")
     shift = _shift(problem.items)
@@ -289,14 +318,12 @@ def solve(problem, costs=None, step=0.125, depth=20, tolerance=1e-3):
     sizes = np.ceil((high - low) / step).astype(np.int64) + 1
     setting = Setting(problem.items, problem.probs, problem.cost, problem.gamma, low, sizes, float(step), 1 / step,
                       float(tolerance), *_quadratures())
-    layer = _layer(depth, problem, step)
-    after = np.empty((0, 0, 0)), np.empty((0, 0, 0, 0)), layer.sds
+    after = Solved(np.empty((0, 0, 0)), np.empty((0, 0, 0, 0)), _layer(depth, problem, step).sds)
     for total in range(depth, -1, -1):
         layer = _layer(total, problem, step)
-        upper, lower = sweep_layer(layer, after, setting, total == depth)
-        after = upper, lower, layer.sds
+        after = Solved(*sweep_layer(layer, after, setting, total == depth), layer.sds)
     grids = [low[i] + step * np.arange(sizes[i]) for i in range(2)]
-    return Table(*grids, upper[0], lower[0], problem.cost, shift)
+    return Table(*grids, after.upper[0], after.lower[0], problem.cost, shift)
 
 
 def value(table, mu, cost=None):

@@ -1,4 +1,4 @@
-"""Kernels of the full-observation dual: values of information, their charges, and the search over decisions.
+"""The penalty of the full-observation relaxation: what decisions are charged, along paths of items and feedback.
 
 Between arrivals the belief is s = (mu, Sigma).  FO(s) is what full observation earns from s on: it sees every
 feedback, forwarded or not.  Given the items z_1, z_2, ... that arrive,
@@ -8,15 +8,12 @@ feedback, forwarded or not.  Given the items z_1, z_2, ... that arrive,
 and after feedback on x the same with Sigma_{m-1} replaced by Sigma_{m-1} - g g' / (x.g + noise_var(x)),
 g = Sigma_{m-1} x.  Their difference is VOI_x(s), and every term of it is nonnegative.  On arrival of x in s,
 
-    a forward is charged (x.mu - cost)^-,    a skip (x.mu - cost)^+ + VOI_x(s);
+    a forward is charged (x.mu - cost)^-,    a skip (x.mu - cost)^+ + VOI_x(s),
 
-`lib.bound.duality` says why the charges measure what any policy loses against full observation.
-
-What decisions lose against full observation, on sampled paths: charges, control variates, gaps.
-
-The identity V^pi = FO - E sum_n gamma^n charge_n (`lib.bound.duality`) holds for T arrivals as well, with full observation of
-the arrivals that are left.  So reward plus charges minus FO has mean zero for every policy, and the charges of a
-policy, less the least charges on the same paths, measure how far it stays below the dual bound.
+and for every policy V^pi = FO - E sum_n gamma^n charge_n: an information relaxation with a penalty (Brown, Smith and
+Sun 2010; chapter "Bounds beyond the paper").  The identity holds for T arrivals as well, with FO and VOI of the
+arrivals that are left.  So reward plus charges minus FO is a control variate, and the charges of a policy, less the least
+charges of any decisions on the same path, measure how far it stays below the dual bound.
 """
 from heapq import heappop, heappush
 from math import sqrt
@@ -26,22 +23,24 @@ import numba as nb
 import numpy as np
 
 from lib import one_at_a_time, streams
+from lib.bound.relaxations import compile_checked
 from lib.normal import excess, gain
+from lib.posterior import dot, learn, project, shrink
 from lib.problem import effective_horizon, noise_var
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
 CHUNKS = 64                         # pieces of work for the threads
+CUT = 6.0                           # standard deviations; what charges leave out of VOI is below 1e-10 of one
 
 
-class Compiled(NamedTuple):
-    """What the kernels read of a problem; item i has the non-zero elements start[i]:start[i + 1]."""
+class Paths(NamedTuple):
+    """What P users meet, and the arrivals that their values of information are averaged over."""
 
-    start: np.ndarray     # (n + 1,)
-    feature: np.ndarray   # (nnz,)
-    size: np.ndarray      # (nnz,)
-    noise: np.ndarray     # (n,) noise variances
-    cost: float
-    gamma: float
+    first: np.ndarray     # (P,) the item that was forwarded before the path, -1 for none
+    seen: np.ndarray      # (P,) feedback on it
+    items: np.ndarray     # (P, T)
+    feedback: np.ndarray  # (P, T)
+    ahead: np.ndarray     # (P, R, H) R sequences of arrivals, drawn apart from the path
 
 
 class Beliefs(NamedTuple):
@@ -53,90 +52,70 @@ class Beliefs(NamedTuple):
 
 
 @nb.njit(cache=True)
-def _dot(scene, i, vector):
-    total = 0.0
-    for a in range(scene.start[i], scene.start[i + 1]):
-        total += scene.size[a] * vector[scene.feature[a]]
-    return total
+def _explained(instance, j, Sigma, S, h):
+    """What of the variance of x_j.theta under Sigma is gone under S, and what is left; h = S x_j."""
+    left, prior = project(instance, j, S, h), 0.0
+    for a in range(instance.start[j], instance.start[j + 1]):
+        for b in range(instance.start[j], instance.start[j + 1]):
+            prior += instance.size[a] * instance.size[b] * Sigma[instance.feature[a], instance.feature[b]]
+    return max(prior - left, 0.0), left
 
 
 @nb.njit(cache=True)
-def _along(scene, i, Sigma, out):
-    """out = Sigma x; x Sigma x is returned."""
-    out[:] = 0.0
-    for a in range(scene.start[i], scene.start[i + 1]):
-        row, size = Sigma[scene.feature[a]], scene.size[a]
-        for b in range(len(out)):
-            out[b] += size * row[b]
-    return max(_dot(scene, i, out), 0.0)
+def full_value(instance, mu, Sigma, ahead, steps):
+    """FO(s), averaged over the arrivals in the rows of `ahead` (R, H), the first `steps` of each."""
+    k, total = len(mu), 0.0
+    S, h = np.empty((k, k)), np.empty(k)
+    for r in range(ahead.shape[0]):
+        S[:], discount = Sigma, 1.0
+        for m in range(min(steps, ahead.shape[1])):
+            j = ahead[r, m]
+            discount *= instance.gamma
+            known, left = _explained(instance, j, Sigma, S, h)
+            total += discount * excess(dot(instance, j, mu) - instance.cost, sqrt(known))
+            shrink(S, h, left + instance.noise_var[j])
+    return total / ahead.shape[0]
 
 
 @nb.njit(cache=True)
-def _shrink(Sigma, h, total):
-    """Sigma -= h h' / total."""
-    if total > 0:
-        for a in range(len(h)):
-            if h[a] != 0.0:
-                scale = h[a] / total
-                for b in range(len(h)):
-                    Sigma[a, b] -= scale * h[b]
+def voi(instance, x, mu, Sigma, ahead, steps, cut):
+    """VOI_x(s), averaged over the first `steps` arrivals in the rows of `ahead` (R, H).
 
-
-@nb.njit(cache=True)
-def learn(scene, i, y, mu, Sigma, h):
-    """The belief after feedback y on item i, in place; `h` is room for Sigma x."""
-    total = _along(scene, i, Sigma, h) + scene.noise[i]
-    if total > 0:
-        surprise = (y - _dot(scene, i, mu)) / total
-        for a in range(len(mu)):
-            mu[a] += surprise * h[a]
-        _shrink(Sigma, h, total)
-
-
-@nb.njit(cache=True)
-def voi(scene, x, mu, Sigma, ahead, steps):
-    """VOI_x(s), averaged over the arrivals in the rows of `ahead` (R, H), the first `steps` of each.
-
-    x = -1 asks for FO(s) itself on these arrivals.
+    A summand counts as 0 where its mean is `cut` standard deviations from 0.  That lowers VOI: charges may be cut,
+    and the dual bound loosens, but the value of a first forward may not (`cut` is infinite there).
     """
     k, total = len(mu), 0.0
     S, g, h = np.empty((k, k)), np.empty(k), np.empty(k)
     for r in range(ahead.shape[0]):
         S[:], discount = Sigma, 1.0
-        spare = _along(scene, x, S, g) + scene.noise[x] if x >= 0 else 0.0
-        if x >= 0 and spare <= 0:
+        spare = project(instance, x, S, g) + instance.noise_var[x]
+        if spare <= 0:
             return 0.0
         for m in range(min(steps, ahead.shape[1])):
             j = ahead[r, m]
-            discount *= scene.gamma
-            net, left = _dot(scene, j, mu) - scene.cost, _along(scene, j, S, h)
-            prior = 0.0
-            for a in range(scene.start[j], scene.start[j + 1]):
-                for b in range(scene.start[j], scene.start[j + 1]):
-                    prior += scene.size[a] * scene.size[b] * Sigma[scene.feature[a], scene.feature[b]]
-            known, total_j = prior - left, left + scene.noise[j]
-            if x < 0:
-                total += discount * excess(net, sqrt(max(known, 0.0)))
-            else:
-                cross = _dot(scene, j, g)
-                more = known + cross * cross / spare
-                if net * net < 36 * more:
-                    total += discount * max(gain(net, sqrt(more)) - gain(net, sqrt(max(known, 0.0))), 0.0)
-                if total_j > 0:
-                    ratio = cross / total_j
-                    for a in range(k):
-                        g[a] -= ratio * h[a]
-                    spare -= ratio * cross
-            _shrink(S, h, total_j)
+            discount *= instance.gamma
+            net = dot(instance, j, mu) - instance.cost
+            known, left = _explained(instance, j, Sigma, S, h)
+            cross, total_j = dot(instance, j, g), left + instance.noise_var[j]
+            more = known + min(cross * cross / spare, left)
+            if net * net < cut * cut * more:
+                total += discount * max(gain(net, sqrt(more)) - gain(net, sqrt(known)), 0.0)
+            if total_j > 0:
+                ratio = cross / total_j
+                for a in range(k):
+                    g[a] -= ratio * h[a]
+                spare = max(spare - ratio * cross, instance.noise_var[x])
+            shrink(S, h, total_j)
     return total / ahead.shape[0]
 
 
 @nb.njit(cache=True)
-def search(scene, items, feedback, ahead, effort, room):
+def search(instance, items, feedback, ahead, effort, room, endless):
     """The least total charge of any decisions along a path, or a number below it when effort or room runs out.
 
     Row 0 of `room` holds the belief to start from.  Open nodes are (charge, -arrivals decided, kind, row of
-    the belief).  Charges are nonnegative: the cheapest open node bounds all that is still possible.
+    the belief).  Charges are nonnegative: the cheapest open node bounds all that is still possible.  A skip looks at
+    all arrivals `ahead` if the stream is `endless`, and else at as many as are left of the path.
     """
     room.voi[0], beliefs, h = -1.0, 1, np.empty(room.mu.shape[1])
     heap = [(0.0, 0, READY, 0)]
@@ -146,90 +125,81 @@ def search(scene, items, feedback, ahead, effort, room):
         if depth == len(items) or kind == FORWARD and beliefs == len(room.mu):
             break
         heappop(heap)
-        x, discount = items[depth], scene.gamma**(depth + 1)
+        x, discount = items[depth], instance.gamma**(depth + 1)
         if kind == READY:
-            net = _dot(scene, x, room.mu[s]) - scene.cost
+            net = dot(instance, x, room.mu[s]) - instance.cost
             heappush(heap, (charge + discount * max(-net, 0.0), -depth, FORWARD, s))
             heappush(heap, (charge + discount * max(net, 0.0), -depth, SKIP, s))
         elif kind == SKIP:
-            if room.voi[s, x] < 0:
-                room.voi[s, x] = voi(scene, x, room.mu[s], room.Sigma[s], ahead, ahead.shape[1])
+            if room.voi[s, x] < 0 or not endless:
+                steps = ahead.shape[1] if endless else len(items) - depth - 1
+                room.voi[s, x] = voi(instance, x, room.mu[s], room.Sigma[s], ahead, steps, CUT)
             heappush(heap, (charge + discount * room.voi[s, x], -depth - 1, READY, s))
         else:
             room.mu[beliefs], room.Sigma[beliefs], room.voi[beliefs] = room.mu[s], room.Sigma[s], -1.0
-            learn(scene, x, feedback[depth], room.mu[beliefs], room.Sigma[beliefs], h)
+            learn(instance, x, feedback[depth], room.mu[beliefs], room.Sigma[beliefs], h)
             heappush(heap, (charge, -depth - 1, READY, beliefs))
             beliefs += 1
     return heap[0][0]
 
 
 @nb.njit(cache=True)
-def follow(scene, mu, Sigma, items, feedback, ahead, decisions):
+def follow(instance, items, feedback, ahead, decisions):
     """The total charge of given decisions when T items arrive in all: a skip looks at the arrivals left."""
-    mu, Sigma, h, total, discount = mu.copy(), Sigma.copy(), np.empty(len(mu)), 0.0, 1.0
+    mu, Sigma, total, discount = instance.mu.copy(), instance.Sigma.copy(), 0.0, 1.0
+    h = np.empty(len(mu))
     for n in range(len(items)):
         x = items[n]
-        discount *= scene.gamma
-        net = _dot(scene, x, mu) - scene.cost
+        discount *= instance.gamma
+        net = dot(instance, x, mu) - instance.cost
         if decisions[n]:
             total += discount * max(-net, 0.0)
-            learn(scene, x, feedback[n], mu, Sigma, h)
+            learn(instance, x, feedback[n], mu, Sigma, h)
         else:
-            total += discount * (max(net, 0.0) + voi(scene, x, mu, Sigma, ahead, len(items) - n - 1))
+            total += discount * (max(net, 0.0) + voi(instance, x, mu, Sigma, ahead, len(items) - n - 1, CUT))
     return total
 
 
 @one_at_a_time
 @nb.njit(cache=True, parallel=True)
-def least_charge(scene, mu, Sigma, firsts, paths, ahead, effort, beliefs):
-    """(P,) least charges along `paths` = (items, feedback), after feedback on an item if `firsts` names one."""
-    (items, feedback), (first, seen) = paths, firsts
-    P, k = len(items), len(mu)
+def least_charge(instance, paths, effort, beliefs, endless):
+    """(P,) `search` along each of the paths, with room for so many beliefs, after the feedback on its first item."""
+    P, k = len(paths.items), len(instance.mu)
     out, chunks = np.empty(P), min(P, CHUNKS)
     for c in nb.prange(chunks):
-        room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, len(scene.noise))))
+        room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, len(instance.noise_var))))
         h = np.empty(k)
         for p in range(c, P, chunks):
-            room.mu[0], room.Sigma[0] = mu, Sigma
-            if first[p] >= 0:
-                learn(scene, first[p], seen[p], room.mu[0], room.Sigma[0], h)
-            out[p] = search(scene, items[p], feedback[p], ahead[p], effort, room)
+            room.mu[0], room.Sigma[0] = instance.mu, instance.Sigma
+            if paths.first[p] >= 0:
+                learn(instance, paths.first[p], paths.seen[p], room.mu[0], room.Sigma[0], h)
+            out[p] = search(instance, paths.items[p], paths.feedback[p], paths.ahead[p], effort, room, endless)
     return out
 
 
 @one_at_a_time
 @nb.njit(cache=True, parallel=True)
-def full_observation_values(scene, mu, Sigma, ahead, which):
-    """(P, len(which)) `voi` of each item in `which` (-1: FO itself) over the arrivals `ahead` (P, R, H)."""
-    out = np.empty((len(ahead), len(which)))
+def values_of_information(instance, ahead):
+    """(P, 1 + n) FO(s_0) over the arrivals `ahead` (P, R, H), then VOI of each item; nothing is cut."""
+    out = np.empty((len(ahead), 1 + len(instance.noise_var)))
     for p in nb.prange(len(ahead)):
-        for x in range(len(which)):
-            out[p, x] = voi(scene, which[x], mu, Sigma, ahead[p], ahead.shape[2])
+        out[p, 0] = full_value(instance, instance.mu, instance.Sigma, ahead[p], ahead.shape[2])
+        for x in range(len(instance.noise_var)):
+            out[p, 1 + x] = voi(instance, x, instance.mu, instance.Sigma, ahead[p], ahead.shape[2], np.inf)
     return out
 
 
 @one_at_a_time
 @nb.njit(cache=True, parallel=True)
-def charge_paths(scene, mu, Sigma, paths, ahead, decisions):
+def charge_paths(instance, paths, decisions):
     """(A + 1, P) FO of the T arrivals in the rows of `ahead`, then the charges of decisions (A, P, T)."""
-    items, feedback = paths
     A, P, T = decisions.shape
     out = np.empty((A + 1, P))
     for p in nb.prange(P):
-        out[0, p] = voi(scene, -1, mu, Sigma, ahead[p], T)
+        out[0, p] = full_value(instance, instance.mu, instance.Sigma, paths.ahead[p], T)
         for a in range(A):
-            out[a + 1, p] = follow(scene, mu, Sigma, items[p], feedback[p], ahead[p], decisions[a, p])
+            out[a + 1, p] = follow(instance, paths.items[p], paths.feedback[p], paths.ahead[p], decisions[a, p])
     return out
-
-
-PATHS, AHEAD = 32, 33      # purposes of the random streams
-
-
-def compile_problem(problem):
-    """What the kernels read of a problem."""
-    where, feature = np.nonzero(problem.items)
-    start = np.searchsorted(where, np.arange(len(problem.items) + 1))
-    return Compiled(start, feature, problem.items[where, feature], noise_var(problem), problem.cost, problem.gamma)
 
 
 def steps(gamma, rest, most):
@@ -245,13 +215,13 @@ def beliefs(problem, effort):
 def arrivals(problem, shape, rng):
     """(P, R, H) arrivals; the R rows of one path are stratified, each still an independent sequence of items."""
     u = rng.permuted((np.arange(shape[1])[:, None] + rng.random(shape)) / shape[1], axis=1)
-    return np.searchsorted(streams.cumulative(problem.probs), u, side="right")
+    return streams.draw_items(problem.probs, u)
 
 
 def sample_paths(problem, first, horizon, rng):
     """Feedback on item first[p], then the items and feedback of `horizon` arrivals: (P,), (P, T), (P, T)."""
     theta = problem.mu + rng.standard_normal((len(first), len(problem.mu))) @ streams.factor(problem.Sigma).T
-    items = np.searchsorted(streams.cumulative(problem.probs), rng.random((len(first), horizon)), side="right")
+    items = streams.draw_items(problem.probs, rng.random((len(first), horizon)))
     every = np.column_stack([np.maximum(first, 0), items])
     worth = np.take_along_axis(theta @ problem.items.T, every, axis=1)
     feedback = worth + np.sqrt(noise_var(problem))[every] * rng.standard_normal(every.shape)
@@ -277,26 +247,25 @@ def least_charges(problem, first, inner=4, effort=2000, seed=0):
     ndarray (P,)
         Nonnegative, discounted, in reward units.
     """
-    first, gamma = np.asarray(first, dtype=np.int64), problem.gamma
-    seen, *paths = sample_paths(problem, first, steps(gamma, .002, 200), streams.generator(seed, PATHS))
-    ahead = arrivals(problem, (len(first), inner, steps(gamma, .015, 120)), streams.generator(seed, AHEAD))
-    return least_charge(compile_problem(problem), problem.mu, problem.Sigma, (first, seen), tuple(paths), ahead, effort,
-                         beliefs(problem, effort))
+    first, gamma, instance = np.asarray(first, dtype=np.int64), problem.gamma, compile_checked(problem)
+    seen, items, feedback = sample_paths(problem, first, steps(gamma, .002, 200), streams.generator(seed, streams.Purpose.PATHS))
+    ahead = arrivals(problem, (len(first), inner, steps(gamma, .015, 120)), streams.generator(seed, streams.Purpose.AHEAD))
+    return least_charge(instance, Paths(first, seen, items, feedback, ahead), effort, beliefs(problem, effort), True)
 
 
-def _charged(problem, items, feedback, decisions, inner, seed):
-    """`charges.charged` of arrays that are checked here, and the arrivals it looked ahead to."""
-    items, feedback = np.asarray(items, dtype=np.int64), np.ascontiguousarray(feedback, dtype=float)
+def _met(problem, episodes, decisions, inner, seed):
+    """The Paths of `episodes`, checked, with as many arrivals ahead as there were items."""
+    items, feedback = np.asarray(episodes.items, dtype=np.int64), np.ascontiguousarray(episodes.feedback, dtype=float)
     if items.ndim != 2 or decisions.ndim != 3 or not items.shape == feedback.shape == decisions.shape[1:]:
         raise ValueError(f"items, feedback and decisions must have shapes (R, T), (R, T) and (policies, R, T), got "
                          f"{items.shape}, {feedback.shape} and {decisions.shape}")
     if not 0 <= items.min() <= items.max() < len(problem.items):
         raise ValueError(f"items holds {items.min()} to {items.max()}: there are {len(problem.items)} items")
-    ahead = arrivals(problem, (len(items), inner, items.shape[1]), streams.generator(seed, AHEAD))
-    return charge_paths(compile_problem(problem), problem.mu, problem.Sigma, (items, feedback), ahead, decisions), ahead
+    ahead = arrivals(problem, (len(items), inner, items.shape[1]), streams.generator(seed, streams.Purpose.AHEAD))
+    return Paths(np.full(len(items), -1), np.zeros(len(items)), items, feedback, ahead)
 
 
-def control(problem, items, feedback, decisions, rewards, inner=2, seed=0):
+def control(problem, episodes, inner=2, seed=0):
     """A variable of mean zero for each policy and replication: reward plus charges minus full observation.
 
     The identity at the head of this module holds on average over the paths and over the arrival sequences,
@@ -305,12 +274,9 @@ def control(problem, items, feedback, decisions, rewards, inner=2, seed=0):
     Parameters
     ----------
     problem : Problem
-    items, feedback : array-like (R, T) of int, of float
-        What each replication met.
-    decisions : array-like (P, R, T) of bool
-        What each policy forwarded.
-    rewards : array-like (P, R)
-        Discounted rewards of these T items.
+    episodes : lib.simulate.Episodes, or anything with these four
+        items, feedback (R, T), what each replication met; decisions (P, R, T) of bool, what each policy forwarded;
+        rewards (P, R), discounted, of these T items.
     inner : int
         Arrival sequences for each replication.
     seed : int or sequence of int
@@ -318,26 +284,32 @@ def control(problem, items, feedback, decisions, rewards, inner=2, seed=0):
     Returns
     -------
     ndarray (P, R)
+        Reward units.
+
+    Raises
+    ------
+    ValueError
+        Where shapes do not agree, an item is unknown, or the noise is too small for the belief updates.
     """
-    decisions = np.asarray(decisions, dtype=bool)
-    if np.shape(rewards) != decisions.shape[:2]:
-        raise ValueError(f"rewards must have shape {decisions.shape[:2]}, got {np.shape(rewards)}")
-    out = _charged(problem, items, feedback, decisions, inner, seed)[0]
-    return np.asarray(rewards) + out[1:] - out[0]
+    decisions = np.asarray(episodes.decisions, dtype=bool)
+    if np.shape(episodes.rewards) != decisions.shape[:2]:
+        raise ValueError(f"rewards must have shape {decisions.shape[:2]}, got {np.shape(episodes.rewards)}")
+    charged = charge_paths(compile_checked(problem), _met(problem, episodes, decisions, inner, seed), decisions)
+    return np.asarray(episodes.rewards) + charged[1:] - charged[0]
 
 
-def gap(problem, items, feedback, decisions, inner=4, effort=2000, seed=0):
-    """How far policies stay below the dual bound of T arrivals, from the same paths; arguments as `control`.
+def gap(problem, episodes, inner=4, effort=2000, seed=0):
+    """How far policies stay below the dual bound when T items arrive in all, from the same paths.
+
+    Policy and searcher are charged alike, a skip with the arrivals that are left.  Arguments are those of `control`
+    (rewards are not used) and of `least_charges`.
 
     Returns
     -------
     ndarray (P, R)
-        Charges of each policy minus the least charges that the searcher found: the mean is the gap.
+        Charges of each policy minus the least charges that the searcher found, nonnegative: the mean is the gap.
     """
-    decisions = np.asarray(decisions, dtype=bool)
-    out, ahead = _charged(problem, items, feedback, decisions, inner, seed)
-    paths = np.asarray(items, dtype=np.int64), np.ascontiguousarray(feedback, dtype=float)
-    none = np.full(len(paths[0]), -1), np.zeros(len(paths[0]))
-    least = least_charge(compile_problem(problem), problem.mu, problem.Sigma, none, paths, ahead, effort,
-                          beliefs(problem, effort))
-    return out[1:] - least
+    decisions, instance = np.asarray(episodes.decisions, dtype=bool), compile_checked(problem)
+    paths = _met(problem, episodes, decisions, inner, seed)
+    least = least_charge(instance, paths, effort, beliefs(problem, effort), False)
+    return charge_paths(instance, paths, decisions)[1:] - least

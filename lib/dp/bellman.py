@@ -74,8 +74,8 @@ def first_forward(values, probs, gamma):
     np.float64(0.3333)
     """
     w = first_value(values, probs, gamma)
-    if not np.isfinite(w):
-        raise ValueError(f"values holds nan, or numbers too large to add: {values}")
+    if np.isnan(w):
+        raise ValueError(f"values holds nan, or a number too large to add: {values}")
     forwarded = values > w
     slope = np.where(forwarded, gamma * probs / (1 - gamma + gamma * probs[forwarded].sum()), 0.0)
     return np.float64(max(slope @ values, 0.0)), slope

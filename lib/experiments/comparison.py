@@ -72,7 +72,7 @@ def control(problem, seen, seed=0):
     """
     horizon = seen.items.shape[1]
     if horizon <= LONG:
-        return bound.control(problem, seen.items, seen.feedback, seen.decisions, seen.rewards, 2, seed)
+        return bound.control(problem, seen, 2, seed)
     worth = np.maximum(seen.theta @ problem.items.T - problem.cost, 0)
     earned = np.take_along_axis(worth, seen.items, axis=1) @ problem.gamma ** np.arange(1, horizon + 1)
     centred = earned - (1 - problem.gamma**horizon) * bound.hindsight(problem)
@@ -138,7 +138,7 @@ def charges(problem, rules, replications, horizon=None, seed=0, truth=None):
     truth = problem if truth is None else truth
     horizon = effective_horizon(problem.gamma) if horizon is None else horizon
     run = simulate.episodes(problem, rules, replications, horizon, seed, truth=truth)
-    return bound.control(truth, run.items, run.feedback, run.decisions, run.rewards, inner=1, seed=seed) - run.rewards
+    return bound.control(truth, run, inner=1, seed=seed) - run.rewards
 
 
 def gains(problem, rules, replications, horizon=None, seed=0):

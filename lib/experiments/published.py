@@ -76,7 +76,7 @@ def sharp(name, rows, sizes=None):
     out = pd.DataFrame({"cost": cost, "policy": list(arms), "alpha": list(map(runner.weight, arms.values())),
                         "users": sizes["users"], "value": found.value.mean, "se": found.value.se,
                         "over_ucb": found.lead.mean, "over_ucb_se": found.lead.se,
-                        "bound": limit.mean, "bound_se": limit.se, "limit": bound.limit(limit)})
+                        "bound": limit.mean, "bound_se": limit.se, "limit": limit.upper})
     share = out.value / out.bound if limit.mean else np.nan
     return out.assign(share=share, share_se=np.hypot(out.se, share * limit.se) / (limit.mean or np.nan))
 

@@ -62,7 +62,7 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
         Preferences of real users, replication r has thetas[r % m]; drawn from the prior when absent.
     reward : {"expected", "realised"}
         Count x.theta - cost or y - cost for a forwarded item.  The noise of an item is independent of the
-        decision to forward it, so both have the same mean; the first lacks the noise of the items themselves.
+        decision to forward it, so both have the same mean; the first usually varies less (chapter "Formulation").
     first : int
         Number of the first replication, to run a long experiment in pieces.
     truth : Problem, optional
