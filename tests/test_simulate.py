@@ -281,7 +281,7 @@ def test_the_kernels_belief_is_the_posteriors(problem, horizon, vectors):
         learn(grouped, state, i, np.sqrt(var + noise), (y - mean) / np.sqrt(var + noise))
         belief = posterior.step(belief, x, y, noise)
     h = state.h[:int(state.count[1])]
-    Sigma = (grouped.instance.Sigma - h.T @ h if vectors else state.Sigma)[:, :k]
+    Sigma = (grouped.Sigma - h.T @ h if vectors else state.Sigma)[:, :k]
     assert np.array_equal(Sigma, Sigma.T)
     assert np.linalg.eigvalsh(Sigma)[0] > -1e-13 * abs(problem.Sigma).max()
     assert state.mu[:k] == pytest.approx(belief.mu[order], abs=1e-9)

@@ -180,8 +180,9 @@ def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400)
 
 def after(problem, x, y):
     """The problem that is left after feedback y on item x."""
-    belief = step(Belief(problem.mu, problem.Sigma), problem.items[x], y, noise_var(problem)[x])
-    return problem._replace(mu=belief.mu, Sigma=belief.Sigma)
+    prior = Belief(problem.mu, problem.Sigma)
+    belief = step(prior, problem.items[x], y, noise_var(problem)[x])
+    return problem if belief is prior else problem._replace(mu=belief.mu, Sigma=belief.Sigma)
 
 
 def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):

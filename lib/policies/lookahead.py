@@ -208,7 +208,7 @@ def by_gain(instance, ahead, state, kind, alpha, i, net):
 def decide(instance, ahead, state, rule, i, n):
     """Does the policy `rule` = (kind, alpha, futures) forward item i, the n-th to arrive (from 0)?"""
     kind, alpha, futures = rule
-    net = dot(instance, i, state.mu) - instance.cost
+    net = inner(ahead.items[i], state.mu) - instance.cost
     if kind == PHASED:
         return phased(ahead, state, i, alpha, net)
     if kind == QUANTILE:

@@ -5,14 +5,25 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from lib import streams
-from lib.posterior import Instance, compile_problem
+from lib.posterior import compile_problem
 from lib.simulate import kernels
 
 
 class Grouped(NamedTuple):
-    """A problem whose features are ordered by group, and what saves work on it.  Rows have width >= k."""
+    """An Instance whose features are ordered by group, and what saves work on it.  Rows have width >= k.
 
-    instance: Instance      # mu (width,) and Sigma (k, width) padded with zeros
+    The first nine fields are those of Instance, side by side with the others: a tuple within a tuple costs kernels time.
+    """
+
+    start: np.ndarray
+    feature: np.ndarray
+    size: np.ndarray
+    noise_var: np.ndarray
+    probs: np.ndarray
+    mu: np.ndarray          # (width,) padded with zeros
+    Sigma: np.ndarray       # (k, width) padded with zeros
+    cost: float
+    gamma: float
     low: np.ndarray         # (n,) where the group of item i begins
     high: np.ndarray        # (n,) and ends; both are 0 for an item without features
     groups: np.ndarray      # (m, 2) all groups
@@ -55,7 +66,8 @@ def group(problem, horizon):
     vectors = sizes.max() >= 32 and horizon <= 2 * sizes.max()
     cells = max(len(full), min(8 * len(full), 4096))        # many, so that the search seldom takes a step
     grouped = Grouped(
-        instance, low=span[:, 0].astype(np.uint64), high=span[:, 1].astype(np.uint64), groups=groups.astype(np.uint64),
+        **instance._asdict(),
+        low=span[:, 0].astype(np.uint64), high=span[:, 1].astype(np.uint64), groups=groups.astype(np.uint64),
         prior_gain=np.zeros((len(full) if vectors else 0, width)), prior_var=np.zeros(len(full)),
         noise_sd=np.sqrt(instance.noise_var), cumulative=streams.cumulative(problem.probs),
         guide=streams.draw_items(problem.probs, np.arange(cells) / cells),

@@ -45,7 +45,7 @@ class State(NamedTuple):
 @jit
 def make_state(grouped):
     """Room for one belief and what is computed from it."""
-    n, (k, width), horizon = len(grouped.low), grouped.instance.Sigma.shape, len(grouped.discount)
+    n, (k, width), horizon = len(grouped.low), grouped.Sigma.shape, len(grouped.discount)
     full, steps = (0, horizon) if grouped.vectors else (k, 0)
     return State(np.empty(width), np.empty((full, width)), np.empty((steps, width)), np.empty((k, steps)),
                  np.zeros(2, np.uint64), np.empty(width), np.empty(steps),
@@ -56,7 +56,7 @@ def make_state(grouped):
 def dot(grouped, i, vector):
     """x.vector for item i; four sums run side by side, because additions wait for one another."""
     a = b = c = d = 0.0
-    size, feature, start = grouped.instance.size, grouped.instance.feature, grouped.instance.start
+    size, feature, start = grouped.size, grouped.feature, grouped.start
     e, end = start[i], start[i + 1]
     while e + 4 <= end:
         a += size[e] * vector[feature[e]]
@@ -73,7 +73,7 @@ def dot(grouped, i, vector):
 @inlined
 def rows(grouped, i, matrix, low, high, out):
     """out[low:high] = sum over the features j of item i of x_j matrix[j, low:high], four rows at a time."""
-    size, feature, start = grouped.instance.size, grouped.instance.feature, grouped.instance.start
+    size, feature, start = grouped.size, grouped.feature, grouped.start
     e, end = start[i], start[i + 1]
     for a in range(low, high):
         out[a] = 0.0
@@ -94,16 +94,16 @@ def rows(grouped, i, matrix, low, high, out):
 def tabulate(grouped):
     """Fill the prior's Sigma x and x Sigma x of every item, where the vectors are kept."""
     for i in range(len(grouped.prior_gain)):
-        rows(grouped, i, grouped.instance.Sigma, grouped.low[i], grouped.high[i], grouped.prior_gain[i])
+        rows(grouped, i, grouped.Sigma, grouped.low[i], grouped.high[i], grouped.prior_gain[i])
         grouped.prior_var[i] = dot(grouped, i, grouped.prior_gain[i])
 
 
 @inlined
 def restore(grouped, state):
     """Back to the prior."""
-    Sigma, prior = state.Sigma, grouped.instance.Sigma
-    for a in range(len(grouped.instance.mu)):
-        state.mu[a] = grouped.instance.mu[a]
+    Sigma, prior = state.Sigma, grouped.Sigma
+    for a in range(len(grouped.mu)):
+        state.mu[a] = grouped.mu[a]
     state.count[0] += np.uint64(1)
     state.count[1] = 0
     if not grouped.vectors:
@@ -190,7 +190,7 @@ def play(grouped, rules, p, stream, r, state, decisions):
         if not known:
             state.var[i] = project_vectors(grouped, state, i) if grouped.vectors else project_matrix(grouped, state, i)
             state.mean[i], state.seen[i] = dot(grouped, i, state.mu), state.count[0]
-        decisions[n] = forwards(rules, p, i, state.mean[i], state.var[i], stream.thompson[r, n], grouped.instance.cost)
+        decisions[n] = forwards(rules, p, i, state.mean[i], state.var[i], stream.thompson[r, n], grouped.cost)
         if decisions[n]:
             reward += stream.pay[r, n]
             if grouped.high[i] > 0:
@@ -242,4 +242,4 @@ def arrive(grouped, thetas, uniforms, noise, realised, stream):
             i = items[r, n]
             value = dot(grouped, i, theta)
             feedback[r, n] = value + grouped.noise_sd[i] * noise[r, n]
-            pay[r, n] = grouped.discount[n] * ((feedback[r, n] if realised else value) - grouped.instance.cost)
+            pay[r, n] = grouped.discount[n] * ((feedback[r, n] if realised else value) - grouped.cost)

@@ -41,7 +41,7 @@ class Beliefs(NamedTuple):
 
 def fits(grouped):
     """Is `run` made for this problem: all features in one group, and fewer of them than pay for another form?"""
-    return len(grouped.groups) == 1 and not grouped.vectors and len(grouped.instance.Sigma) < 32
+    return len(grouped.groups) == 1 and not grouped.vectors and len(grouped.Sigma) < 32
 
 
 @jit
@@ -55,7 +55,7 @@ def make_room(k, horizon):
 
 
 @jit
-def gather(instance, dense, stream, first, arrivals):
+def gather(grouped, dense, stream, first, arrivals):
     """What lanes meet, user first + lane in each; the last user fills the lanes that are left over."""
     for n in range(len(arrivals.items)):
         for lane in range(WIDTH):
@@ -63,21 +63,21 @@ def gather(instance, dense, stream, first, arrivals):
             i = stream.items[r, n]
             for a in range(dense.shape[1]):
                 arrivals.x[n, a, lane] = dense[i, a]
-            arrivals.items[n, lane], arrivals.noise_var[n, lane] = i, instance.noise_var[i]
+            arrivals.items[n, lane], arrivals.noise_var[n, lane] = i, grouped.noise_var[i]
             arrivals.feedback[n, lane], arrivals.pay[n, lane] = stream.feedback[r, n], stream.pay[r, n]
             arrivals.thompson[n, lane] = stream.thompson[r, n]
 
 
 @jit
-def begin(instance, beliefs):
+def begin(grouped, beliefs):
     """The prior, in every lane, and no reward."""
     t, beliefs.total[:] = 0, 0.0
     for a in range(len(beliefs.mu)):
         for lane in range(WIDTH):
-            beliefs.mu[a, lane] = instance.mu[a]
+            beliefs.mu[a, lane] = grouped.mu[a]
         for b in range(a + 1):
             for lane in range(WIDTH):
-                beliefs.Sigma[t, lane] = instance.Sigma[a, b]
+                beliefs.Sigma[t, lane] = grouped.Sigma[a, b]
             t += 1
 
 
@@ -165,20 +165,20 @@ def learn(arrivals, n, beliefs):
 @jit
 def run(grouped, rules, stream, rewards, decisions):
     """As `kernels.run`: every policy on every replication of `stream`, fills rewards and decisions."""
-    instance, (R, horizon), k = grouped.instance, stream.items.shape, len(grouped.instance.Sigma)
+    (R, horizon), k = stream.items.shape, len(grouped.Sigma)
     dense = np.zeros((len(grouped.low), k))
     for i in range(len(dense)):
-        for e in range(instance.start[i], instance.start[i + 1]):
-            dense[i, instance.feature[e]] = instance.size[e]
+        for e in range(grouped.start[i], grouped.start[i + 1]):
+            dense[i, grouped.feature[e]] = grouped.size[e]
     arrivals, beliefs = make_room(k, horizon)
     for first in range(0, R, WIDTH):
         lanes = min(WIDTH, R - first)
-        gather(instance, dense, stream, first, arrivals)
+        gather(grouped, dense, stream, first, arrivals)
         for p in range(len(rules.kind)):
-            begin(instance, beliefs)
+            begin(grouped, beliefs)
             for n in range(horizon):
                 project(beliefs, arrivals.x[n])
-                count = choose(rules, p, arrivals, n, instance.cost, beliefs)
+                count = choose(rules, p, arrivals, n, grouped.cost, beliefs)
                 for lane in range(lanes):
                     decisions[p, first + lane, n] = beliefs.go[lane] > 0.0
                 if count > 0.0:
