@@ -98,14 +98,15 @@ def expectations(grid, j, lo, hi, wanted):
 @nb.njit(cache=True)
 def level_values(grid, j, lo, hi, atoms):
     """w on the lattice points lo..hi of level j, from the levels above it; level j itself: nothing is learned."""
-    x, p, gamma, key, share = grid.program.x, grid.program.probs, grid.program.gamma, atoms.key, atoms.share
+    x, p, key, share = grid.program.x, grid.program.probs, atoms.key, atoms.share
+    gamma, idle, d = grid.program.gamma, grid.program.idle, grid.spacing[j]
     wanted = np.unique(np.concatenate((key[key > j], key[(share < 1) & (key > j + 1)] - 1)))
     phi = expectations(grid, j, lo, hi, wanted)
     upper, lower = np.searchsorted(wanted, key), np.searchsorted(wanted, key - 1)
     A, B, w = np.empty(x.size), np.empty(x.size), np.zeros(hi - lo + 1)
     guess = 0.0
     for i in range(hi - lo, -1, -1):
-        m = (lo + i) * grid.spacing[j]
+        m = (lo + i) * d
         for a in range(x.size):
             A[a], B[a] = x[a] * m, 0.0
             if key[a] == j:
@@ -116,7 +117,7 @@ def level_values(grid, j, lo, hi, atoms):
                     B[a] = gamma * (1 - share[a])
                 elif share[a] < 1:
                     A[a] += gamma * (1 - share[a]) * phi[lower[a], i]
-        guess = w[i] = solve_point(guess, gamma, grid.program.idle, p, A, B)
+        guess = w[i] = solve_point(guess, gamma, idle, p, A, B)
         if guess <= 0.0 and m < 0:
             break
     return w
@@ -148,14 +149,13 @@ def with_room(grid, size):
 @nb.njit(cache=True, nogil=True)
 def sweep(grid):
     """Fill a BestGrid that holds the last level alone, on the nodes -n..n; the levels below are appended to D."""
-    J, used, z_low = grid.levels.size - 1, grid.D.size, -WIDTH
+    J, used, z_low, K = grid.levels.size - 1, grid.D.size, -WIDTH, grid.program.slope
     for j in range(J - 1, -1, -1):
         lo, w = sweep_level(grid, j, z_low)
         if used + w.size > grid.D.size:
             grid = with_room(grid, used + w.size)
         for i in range(w.size):
-            commit = grid.program.slope * max(lo + i, 0) * grid.spacing[j]
-            grid.D[used + i] = max(w[i] - commit, 0.0) if lo + i >= 0 else w[i]
+            grid.D[used + i] = max(w[i] - K * (lo + i) * grid.spacing[j], 0.0) if lo + i >= 0 else w[i]
         grid.first[0, j], grid.first[1, j], grid.ptr[j] = lo, w.size, used
         used += w.size
         z_low = lo * grid.spacing[j] / learnable_sd(grid.levels[j], grid.program.gamma)

@@ -57,14 +57,15 @@ def solve_nodes(grid, j, lo, group, ahead, ignore):
     ahead[g, i]: what follows an item of group g at node lo + i.  With `ignore` its answer is not looked at where that
     is worth less than to stay, and there ahead becomes -inf.
     """
-    x, p, gamma, n, d = grid.program.x, grid.program.probs, grid.program.gamma, ahead.shape[1], grid.spacing[j]
+    program, n, d = grid.program, ahead.shape[1], grid.spacing[j]
+    x, p, gamma, idle, K = program.x, program.probs, program.gamma, program.idle, program.slope
     A, B, w, at = np.empty(x.size), np.zeros(x.size), 0.0, grid.ptr[j] - grid.first[0, j] + lo
     for i in range(n - 1, -1, -1):
         m, again = (lo + i) * d, True
         for a in range(x.size):
             A[a], B[a] = x[a] * m + gamma * ahead[group[a], i], 0.0
         while again:
-            w, again = solve_point(w, gamma, grid.program.idle, p, A, B), False
+            w, again = solve_point(w, gamma, idle, p, A, B), False
             for a in range(x.size if ignore else 0):
                 if B[a] == 0 and ahead[group[a], i] < w:
                     A[a], B[a], again = x[a] * m, gamma, True
@@ -74,7 +75,7 @@ def solve_nodes(grid, j, lo, group, ahead, ignore):
         if w <= 0 and m < 0:
             grid.D[grid.ptr[j]:at + i + 1] = 0.0
             return i + 1
-        grid.D[at + i] = max(w - grid.program.slope * max(m, 0.0), 0.0)
+        grid.D[at + i] = max(w - K * max(m, 0.0), 0.0)
     return -1
 
 

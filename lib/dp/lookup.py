@@ -21,15 +21,16 @@ TOGETHER = 64           # points of one precision that share their nodes
 @nb.njit(cache=True)
 def solve_points(program, ahead, ms, out):
     """Bellman's equation at the points ms, given what follows each atom, (n, points): nan where nothing is known."""
-    A, B = np.empty(program.x.size), np.empty(program.x.size)
+    x, p, gamma, idle, K = program.x, program.probs, program.gamma, program.idle, program.slope
+    A, B = np.empty(x.size), np.empty(x.size)
     for i in range(ms.size):
         for a in range(A.size):
-            A[a], B[a] = program.x[a] * ms[i], 0.0
+            A[a], B[a] = x[a] * ms[i], 0.0
             if np.isnan(ahead[a, i]):
-                B[a] = program.gamma
+                B[a] = gamma
             else:
-                A[a] += program.gamma * ahead[a, i]
-        out[i] = solve_point(max(ms[i], 0.0) * program.slope, program.gamma, program.idle, program.probs, A, B)
+                A[a] += gamma * ahead[a, i]
+        out[i] = solve_point(max(ms[i], 0.0) * K, gamma, idle, p, A, B)
 
 
 @nb.njit(cache=True)

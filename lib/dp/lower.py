@@ -275,14 +275,14 @@ def fill_tangents(grid, j, lo, group, after, short):
 
     Returns the largest probability that a node learns from a short item.
     """
-    x, p, gamma, at, most = (grid.program.x, grid.program.probs, grid.program.gamma,
-                             grid.ptr[j] - grid.first[0, j] + lo, 0.0)
+    program, at, most = grid.program, grid.ptr[j] - grid.first[0, j] + lo, 0.0
+    x, p, gamma, idle, K = program.x, program.probs, program.gamma, program.idle, program.slope
     grid.tangent[grid.ptr[j]:grid.ptr[j + 1]], grid.bend[:, j] = 0.0, 0.0
     for i in range(after.value.shape[1]):
         if grid.D[at + i] == 0:
             continue
-        m, slope, kept, mass, bend = (lo + i) * grid.spacing[j], 0.0, gamma * grid.program.idle, 0.0, np.zeros(3)
-        w = grid.D[at + i] + grid.program.slope * max(m, 0.0)
+        m, slope, kept, mass, bend = (lo + i) * grid.spacing[j], 0.0, gamma * idle, 0.0, np.zeros(3)
+        w = grid.D[at + i] + K * max(m, 0.0)
         for a in range(x.size):
             g = group[a]
             if x[a] * m + gamma * after.value[g, i] <= gamma * w:
