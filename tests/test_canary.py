@@ -214,6 +214,28 @@ def test_a_new_reference_says_what_changed(book):
         book.executions()
 
 
+def test_a_chapter_is_its_file_a_line_of_the_contents_and_its_reference(book):
+    """What CONTRIBUTING says of a chapter, followed; then undone."""
+    toc = (book.folder / "_toc.yml").read_text()
+    try:
+        book.write("chapters/new.md", FRONT + "# New\n\nIt is {glue:text}`half:.1f`.\n\n```{code-cell} ipython3\nfrom myst_nb import glue\n"
+                   "glue(\"half\", 0.5, display=False)\nprint(0.5)\n```\n")
+        code, output = book.suite("--whole-book")
+        assert code == 1 and "new.ipynb is missing" in output, output
+        book.write("_toc.yml", toc + "  - file: chapters/new\n")
+        code, output = book.suite("--update-reference", "-k", "new")
+        assert code == 0 and "new cell 0: new half = 0.5" in output, output
+        code, output = book.suite("--whole-book")
+        assert code == 0, output
+        book.build()
+        assert ">0.5<" in (book.folder / "_build/html/chapters/new.html").read_text()
+    finally:
+        book.write("_toc.yml", toc)
+        (book.folder / "chapters" / "new.md").unlink()
+        (book.folder / "tests" / "reference" / "new.ipynb").unlink(missing_ok=True)
+        book.executions()
+
+
 def test_an_unfit_reference_is_red_and_its_chapter_is_not_executed(book):
     good = (book.folder / "tests" / "reference" / "total.ipynb").read_text()
     messages = {"missing": "missing.ipynb is missing", "stale": "stale.ipynb is stale: its code is not the chapter's",

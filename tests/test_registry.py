@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib import datasets, experiments, figures, marks, policies, simulate, streams
-from lib.experiments import specs
+from lib.experiments import sources, specs
 from lib.policies.rules import INDEX, Family, Policy, find, grid, register, weight
 from lib.problem import make_problem
 from lib.report import analysis, page
@@ -93,3 +93,18 @@ def test_the_grid_of_the_paper_is_five_families_and_rows_find_their_policies_in_
         assert find(specs.GRID, policies.family_name(policy), alpha) is policy
     with pytest.raises(ValueError, match="Magic with alpha 1.0: there is no such policy"):
         find(specs.GRID, "Magic", 1.0)
+
+
+def test_a_data_set_is_its_loader_and_one_entry(monkeypatch):
+    """A loader entered into LOADERS reaches an experiment by its name, prior, policies, bound and all."""
+    def toy_ratings():
+        return datasets.ratings("data/sample/items.csv", "data/sample/ratings.csv")
+    monkeypatch.setitem(sources.LOADERS, "toy", toy_ratings)
+    monkeypatch.delenv("BOOK_YELP", raising=False)
+    spec = experiments.Spec("toy ratings", "rated", (("dataset", "toy"), ("holdout", 0), ("min_ratings", 1)), costs=(3.5,),
+                            policies=grid(("exploit", "ucb")), replications=(128,) * 2, tuning=(128,) * 2, sequences=(20,) * 2, tol=None)
+    table = experiments.run(spec)
+    assert set(table.policy) == {"Exploitation", "UCB"} and table["bound"].iloc[0] > table["mean"].max() - 3 * table.se.max()
+    assert len(experiments.build(spec)[0].items) == len(toy_ratings().items)
+    with pytest.raises(ValueError, match="dataset is 'other': it must be one of movielens, toy"):
+        sources.rated("other")

@@ -11,6 +11,7 @@ from pathlib import Path
 from lib import datasets
 from lib.datasets import _arxiv
 
+LOADERS = {"movielens": datasets.movielens}         # rated items that come with the book, by name
 SETTINGS = {"rated": "BOOK_YELP", "documents": "BOOK_ARXIV"}
 
 
@@ -61,7 +62,7 @@ def rated(dataset="movielens"):
     Parameters
     ----------
     dataset : str
-        A loader of `lib.datasets` that needs no argument.
+        A key of LOADERS.
 
     Returns
     -------
@@ -70,7 +71,7 @@ def rated(dataset="movielens"):
     Raises
     ------
     ValueError
-        When BOOK_YELP is no folder, and whatever the loader finds wrong.
+        For a name that LOADERS does not have, when BOOK_YELP is no folder, and whatever the loader finds wrong.
 
     Examples
     --------
@@ -79,7 +80,9 @@ def rated(dataset="movielens"):
     """
     folder = os.environ.get(SETTINGS["rated"])
     if not folder:
-        return getattr(datasets, dataset)()
+        if dataset not in LOADERS:
+            raise ValueError(f"dataset is {dataset!r}: it must be one of {', '.join(LOADERS)}")
+        return LOADERS[dataset]()
     if not Path(folder).is_dir():
         raise ValueError(f"BOOK_YELP is {folder!r}: it must be the folder of Yelp's business and review files")
     return _yelp(folder)

@@ -13,6 +13,7 @@ from matplotlib import font_manager
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from lib.marks import BLACK, BLUE, GREEN, MARKS, ORANGE, PINK, RED, SKY, YELLOW  # noqa: F401
 
@@ -93,14 +94,8 @@ def spread(heights, gap):
     """`heights` moved apart as little as needed for neighbours to be `gap` apart, their order kept."""
     order = np.argsort(heights, kind="stable")
     target = np.asarray(heights, float)[order] - gap * np.arange(len(order))
-    blocks = []                                             # pool adjacent violators
-    for value in target:
-        blocks.append([value, 1])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            value, count = blocks.pop()
-            blocks[-1] = [(blocks[-1][0] * blocks[-1][1] + value * count) / (blocks[-1][1] + count), blocks[-1][1] + count]
     placed = np.empty(len(order))
-    placed[order] = np.repeat([b[0] for b in blocks], [b[1] for b in blocks]) + gap * np.arange(len(order))
+    placed[order] = isotonic_regression(target).x + gap * np.arange(len(order))
     return placed
 
 
