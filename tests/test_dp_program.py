@@ -50,7 +50,7 @@ def test_gittins_indices_bracketed_by_the_certificate_for_other_discounts(gamma,
     table = dp.solve([1], [1], gamma, 1, 1, tol=tol, between=False)
     index = float(dp.indifference_cost(table, 0.0, 1.0))
     assert dp.value(table, -(index - within), 1.0).lower > 0
-    assert dp.value(table, -(index + within), 1.0).upper < 1e-9 / (1 - gamma)
+    assert dp.value(table, -(index + within), 1.0).upper < 2 * program.slack(table) * table.slope * (1 + index + within)
 
 
 @pytest.mark.parametrize("noise_var", BERNOULLI)

@@ -324,7 +324,7 @@ def test_no_progress_bar_without_a_terminal(tmp_path, capfd, monkeypatch):
 def test_ascii_locale(tmp_path):
     (tmp_path / "rows.json").write_bytes('{"name": "Zoë"}\n'.encode())
     (tmp_path / "rows.csv").write_bytes("item_id,é\n寿司,1\n".encode())
-    code = ("import sys; from lib import readers; import msgspec\n"
+    code = ("import sys; from lib.datasets import readers; import msgspec\n"
             "assert sys.flags.utf8_mode == 0 and sys.getfilesystemencoding() != ''\n"
             "R = msgspec.defstruct('R', [('name', str)])\n"
             "print(ascii([list(readers.read_json('rows.json', R, lambda rows: rows[0].name, {})),\n"

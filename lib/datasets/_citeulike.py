@@ -187,7 +187,7 @@ def save(arrays, path):
 def load(path=STORED):
     """The arrays that `save` wrote; ValueError naming the file where it is damaged."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:     # NumPy leaves a damaged one open
             return dict(stored)
     except FileNotFoundError:
         raise

@@ -74,7 +74,7 @@ def first_forward(values, probs, gamma):
     np.float64(0.3333)
     """
     w = first_value(values, probs, gamma)
-    if np.isnan(w):
+    if not np.isfinite(w):
         raise ValueError(f"values holds nan, or a number too large to add: {values}")
     forwarded = values > w
     slope = np.where(forwarded, gamma * probs / (1 - gamma + gamma * probs[forwarded].sum()), 0.0)
