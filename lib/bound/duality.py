@@ -56,12 +56,12 @@ def forward_values(problem, sequences=400, seed=0):
     Returns
     -------
     ndarray (rows, n + 1)
-        Rows are independent, each the mean of up to 8 stratified sequences; there are at least 16, to know their spread,
+        Rows are independent, each the mean of up to 8 stratified sequences; there are at least 8, to know their spread,
         if there are as many sequences.  Column 0 is FO(s_0), column 1 + x is A_x.  Their means are the two values, what
         comes after the sampled arrivals being counted at hindsight.
     """
     horizon = steps(problem.gamma, 1e-4, 1500)
-    strata = min(max(sequences // 16, 1), 8)
+    strata = min(max(sequences // 8, 1), 8)
     ahead = arrivals(problem, (max(sequences // strata, 2), strata, horizon), streams.generator(seed, streams.Purpose.SEQUENCES))
     out = values_of_information(compile_checked(problem), ahead)
     out[:, 0] += problem.gamma**horizon * relaxations.hindsight(problem)
