@@ -63,6 +63,22 @@ def as_floats(name, value, ndim):
     return array
 
 
+def as_numbers(name, value):
+    """`value` as a finite float64 array of any shape; ValueError naming it for text, masked elements, nan or inf."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked elements: {value!r}")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be numeric, got {value!r}") from error
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must be numeric, got {value!r}")
+    if not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
+    return array.astype(float)
+
+
 def as_probs(probs, n):
     """`probs` as n probabilities that sum to 1; renormalised within 1e-9, ValueError otherwise."""
     probs = as_floats("probs", probs, 1)
@@ -99,6 +115,44 @@ def as_scalar(name, value, low=-np.inf, high=np.inf):
     value = float(as_floats(name, value, 0))
     if not low < value < high:
         raise ValueError(f"{name} is {value}: it must lie in the open interval ({low}, {high})")
+    return value
+
+
+def as_count(name, value, low=1):
+    """`value` as an int of at least `low`, or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
+    return int(value)
+
+
+def as_positions(name, value, count, least=0):
+    """`value` as an array of at least `least` positions among `count`, counted from 0, or ValueError."""
+    found = np.zeros(0, np.int64) if np.shape(value) == (0,) else as_numbers(name, value)
+    if found.ndim != 1 or len(found) < least or np.asarray(value).dtype.kind == "b":
+        raise ValueError(f"{name} must be a list of at least {least} integers, got {value!r}")
+    if not ((found >= 0) & (found < count) & (found == np.floor(found))).all():
+        raise ValueError(f"{name} runs from {found.min():g} to {found.max():g}: it must hold integers from 0 to {count - 1}")
+    return found.astype(np.int64)
+
+
+def as_choice(name, value, known):
+    """`value` where it is one of the texts `known`, or ValueError."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, known))}")
+    return value
+
+
+def as_flag(name, value):
+    """`value` as True or False, or ValueError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} is {value!r}: it must be True or False")
+    return bool(value)
+
+
+def as_made(name, value, kind, maker):
+    """`value` where it is of type `kind`, or ValueError saying what makes one."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is {str(value)[:60]!r}, no {kind.__name__}: use {maker}")
     return value
 
 
@@ -174,9 +228,7 @@ def checked(problem):
     >>> checked(problem) is problem, checked(problem._replace(mu=[2])).mu
     (True, array([2.]))
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(f"problem is {problem!r}: use lib.problem.make_problem")
-    made = make_problem(*problem)
+    made = make_problem(*as_made("problem", problem, Problem, "lib.problem.make_problem"))
     same = all(type(old) is type(new) and (not isinstance(new, np.ndarray) or (
         old.dtype == new.dtype and old.flags.c_contiguous)) for old, new in zip(problem, made))
     return problem if same else made
@@ -216,4 +268,5 @@ def effective_horizon(gamma, share=SHARE):
 
 def noise_var(problem):
     """(n,) noise variance of each item, I(x) noise_sd^2 (paper, section II)."""
+    problem = checked(problem)
     return np.count_nonzero(problem.items, axis=1) * problem.noise_sd**2

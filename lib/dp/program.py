@@ -26,7 +26,7 @@ from lib.dp.grid import (Fineness, Nodes, Program, arrays, lattices, learnable_s
 from lib.dp.lower import LowerGrid
 from lib.dp.quadrature import WIDTH, Step
 from lib.dp.upper import UpperGrid, full_observation_edge
-from lib.problem import Bracket, as_floats, as_probs, as_scalar
+from lib.problem import Bracket, as_flag, as_floats, as_made, as_numbers, as_probs, as_scalar
 
 PATIENT = 0.9995        # the largest discount that is solved
 LEAST, MOST = 1e-14, 2e12   # b0 that is solved, largest informations: levels one item apart differ beyond MOST by rounding
@@ -90,22 +90,6 @@ def stored(kind, program, fineness):
     if folder:
         cache.save(folder, key, arrays(grid))
     return grid
-
-
-def as_numbers(name, value):
-    """`value` as a finite float64 array of any shape; ValueError naming it for text, masked elements, nan or inf."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked elements: {value!r}")
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be numeric, got {value!r}") from error
-    if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} must be numeric, got {value!r}")
-    if not np.isfinite(array).all():
-        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
-    return array.astype(float)
 
 
 def as_number(name, value, low=-np.inf, high=np.inf):
