@@ -118,10 +118,11 @@ def as_scalar(name, value, low=-np.inf, high=np.inf):
     return value
 
 
-def as_count(name, value, low=1):
-    """`value` as an int of at least `low`, or ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
+def as_count(name, value, low=1, high=np.inf):
+    """`value` as an int of at least `low` and at most `high`, or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        most = f" and at most {high}" if high < np.inf else ""
+        raise ValueError(f"{name} must be an integer of at least {low}{most}, got {value!r}")
     return int(value)
 
 
@@ -191,7 +192,7 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
         raise ValueError(f"items[{row}, {column}] is {items[row, column]}: features are nonnegative")
     mu = as_floats("mu", mu, 1)
     if mu.shape != (k,):
-        raise ValueError(f"mu must have one element per feature, got {mu.shape[0]} for {k}")
+        raise ValueError(f"mu must have one element per feature of items, got {mu.shape[0]} for {k}")
     return _representable(Problem(
         items, as_probs(probs, n), mu, as_covariance("Sigma", Sigma, k), as_scalar("noise_sd", noise_sd, 0),
         as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1)))

@@ -120,7 +120,7 @@ BAD = {
              SPEC._replace(options=(("nonsense", 1),)), SPEC._replace(thetas="held_out")],
     "reference": ARRAY + [3.0, [1.0, 2.0]], "items": ARRAY + [3.0, [1.0], -ITEMS, ITEMS * HUGE, ITEMS[:, :1]],
     "noise": NUMBER + [0.0, -1.0, 1e200, 1e-200], "noise_var": [NAN, INF, 0.0, -1.0, "text", None, MASKED, [1.0, NAN], [1.0] * 3],
-    "error": [-1.0, "text", None, MASKED, {}], "mean": ["text", None, MASKED, {}], "size": [NAN, -1.0, 0, 0.5, "text", None, MASKED, {}],
+    "error": [-1.0, "text", None, MASKED, {}], "mean": ["text", None, MASKED, {}], "freedom": [NAN, -1.0, 0, "text", None, MASKED, {}], "size": [NAN, -1.0, 0, 0.5, 1, "text", None, MASKED, {}],
     "freedoms": [NAN, -1.0, 0, "text", None, MASKED, {}],
     "object": [None, "text", 3.0, (), ITEMS], "anything": [],
 }
@@ -229,7 +229,7 @@ CALLS = {
     "problem.as_probs": dict(probs=([.5, .5], "probabilities"), n=(2, "anything")),
     "problem.as_covariance": dict(name=("Sigma", "anything"), Sigma=(np.eye(2), "covariance"), k=(2, "anything")),
     "problem.as_scalar": dict(name=NAME, value=(1.0, "number"), low=(-INF, "anything"), high=(INF, "anything")),
-    "problem.as_count": dict(name=NAME, value=(1, "count"), low=(1, "anything")),
+    "problem.as_count": dict(name=NAME, value=(1, "count"), low=(1, "anything"), high=(9, "anything")),
     "problem.as_positions": dict(name=NAME, value=([0, 1], "people"), count=(4, "anything"), least=(1, "anything")),
     "problem.as_choice": dict(name=NAME, value=("a", "text"), known=(("a", "b"), "anything")),
     "problem.as_flag": dict(name=NAME, value=(True, "flag")),
@@ -245,7 +245,7 @@ CALLS = {
     "posterior.batch": dict(MAIN, X=(np.eye(2), "matrix"), y=([1., 2.], "vector"), noise_var=(1.0, "noise_var")),
     "estimate.sample_mean": dict(values=([1.0, 3.0], "columns")),
     "estimate.half_width": dict(se=(1.0, "error"), count=(9, "size")),
-    "estimate.upper_limit": dict(mean=(1.0, "mean"), se=(1.0, "error"), df=(9, "size")),
+    "estimate.upper_limit": dict(mean=(1.0, "mean"), se=(1.0, "error"), df=(9, "freedom")),
     "estimate.degrees_of_freedom": dict(variances=([1.0, 2.0], "variances"), dfs=([4, 4], "freedoms")),
     "estimate.interval": dict(mean=(1.0, "mean"), se=(1.0, "error"), sign=("+", "text"), count=(9, "size")),
     "estimate.controlled": dict(values=([1., 2., 3.], "vector"), controls=([-1., 0., 1.], "vector")),
@@ -271,7 +271,10 @@ def answer(function, name, arguments):
     try:
         found = function(**arguments)
     except (TypeError, ValueError) as error:
-        named = {name, *getattr(arguments[name], "_fields", ())} & set(re.findall(r"\w+", str(error)))
+        value = arguments[name]
+        parts = value if isinstance(value, (list, tuple)) else []
+        fields = {field for part in (value, *parts) for field in getattr(part, "_fields", ())}
+        named = {name, *fields} & set(re.findall(r"\w+", str(error)))
         return None if named else f"does not name it: {type(error).__name__}: {str(error)[:100]}"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:100]}"

@@ -168,6 +168,7 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     """
     x, q, p, scale = magnitudes(x, probs, info)
     gamma, tol = as_number("gamma", gamma), as_number("tol", tol, 0, 1)
+    certify, between = as_flag("certify", certify), as_flag("between", between)
     if not 0 <= gamma <= PATIENT:
         raise ValueError(f"gamma is {gamma}: discounts from 0 to {PATIENT} can be solved")
     noise_sd, var_max = as_number("noise_sd", noise_sd, 0), as_number("var_max", var_max, 0)
@@ -201,6 +202,11 @@ def fineness(kind, q, gamma, tol, between):
                     max(32, int(2 / tol)), read, far if between else 0.0)
 
 
+def as_table(table):
+    """`table` where it is a Table, or ValueError."""
+    return as_made("table", table, Table, "lib.dp.solve")
+
+
 def precision(noise_sd, scale, var):
     """Table units of a variance: in largest informations; infinite where it is 0."""
     with np.errstate(divide="ignore"):
@@ -209,7 +215,7 @@ def precision(noise_sd, scale, var):
 
 def table_units(table, mean, var, name="net_mean"):
     """The mean, called `name`, and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""
-    mean, var = as_numbers(name, mean), as_numbers("var", var)
+    table, mean, var = as_table(table), as_numbers(name, mean), as_numbers("var", var)
     if (var < 0).any():
         raise ValueError(f"var is {var.min()}: a variance is nonnegative")
     if (var > table.var_max * (1 + 1e-12)).any():
@@ -227,7 +233,7 @@ def hold(table, net_mean, var, points):
 
 def require_bounds(table):
     """ValueError for a table without bounds."""
-    if table.slope and table.upper is None:
+    if as_table(table).slope and table.upper is None:
         raise ValueError("this table was solved with certify=False: it has no bracket")
 
 
@@ -359,7 +365,7 @@ def q_values(table, net_mean, var, x=1.0):
     thousand times less than a rare one or than the prior (compare `value`).  x need not be in the table's support, and
     teaches x^2.
     """
-    x = as_number("x", x, 0)
+    table, x = as_table(table), as_number("x", x, 0)
     if not table.slope:
         m, b = table_units(table, net_mean, var)
         return np.zeros(m.shape), x * m * table.noise_sd
@@ -406,6 +412,7 @@ def boundary(table, alpha, prec, x=1.0):
         For a precision below that of var_max, an alpha or x that is not positive, or what is no finite number.
     """
     alpha, x, prec = as_number("alpha", alpha, 0), as_number("x", x, 0), as_numbers("prec", prec)
+    table = as_table(table)
     least = (table.noise_sd / np.sqrt(table.var_max)) ** 2
     if not (prec >= least * (1 - 1e-12)).all():
         raise ValueError(f"prec is {prec.min()}: the table's smallest is noise_sd^2 / var_max = {least}")
