@@ -126,13 +126,13 @@ def as_count(name, value, low=1, high=np.inf):
     return int(value)
 
 
-def as_positions(name, value, count, least=0):
-    """`value` as an array of at least `least` positions among `count`, counted from 0, or ValueError."""
+def as_positions(name, value, count, least=0, first=0):
+    """`value` as an array of at least `least` integers from `first` to count - 1, or ValueError."""
     found = np.zeros(0, np.int64) if np.shape(value) == (0,) else as_numbers(name, value)
     if found.ndim != 1 or len(found) < least or np.asarray(value).dtype.kind == "b":
         raise ValueError(f"{name} must be a list of at least {least} integers, got {value!r}")
-    if not ((found >= 0) & (found < count) & (found == np.floor(found))).all():
-        raise ValueError(f"{name} runs from {found.min():g} to {found.max():g}: it must hold integers from 0 to {count - 1}")
+    if not ((found >= first) & (found < count) & (found == np.floor(found))).all():
+        raise ValueError(f"{name} runs from {found.min():g} to {found.max():g}: it must hold integers from {first} to {count - 1}")
     return found.astype(np.int64)
 
 

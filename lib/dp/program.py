@@ -108,8 +108,8 @@ def magnitudes(x, probs, info):
     probs, root = as_probs(as_numbers("probs", probs), x.size), x
     if info is not None:
         info = as_floats("info", as_numbers("info", info), 1)
-        if info.shape != x.shape or (info[x > 0] <= 0).any():
-            raise ValueError(f"info must be positive for every positive x, got {info}")
+        if info.shape != x.shape or (info < 0).any() or (info[x > 0] <= 0).any():
+            raise ValueError(f"info must be nonnegative, and positive for every positive x, got {info}")
         root = np.sqrt(info)
     keep = (x > 0) & (probs > 0)
     if not keep.any():
