@@ -212,8 +212,8 @@ def _representable(problem):
     return problem
 
 
-def checked(problem):
-    """`problem` as `make_problem` would have it: for every public function that takes one.
+def checked(problem, name="problem"):
+    """`problem`, an argument called `name`, as `make_problem` would have it: for every public function that takes one.
 
     A Problem can be varied with `_replace`, which checks nothing.  One that is as `make_problem` left it comes back
     itself, the same object; lists and integers are made arrays and floats.
@@ -229,7 +229,7 @@ def checked(problem):
     >>> checked(problem) is problem, checked(problem._replace(mu=[2])).mu
     (True, array([2.]))
     """
-    made = make_problem(*as_made("problem", problem, Problem, "lib.problem.make_problem"))
+    made = make_problem(*as_made(name, problem, Problem, "lib.problem.make_problem"))
     same = all(type(old) is type(new) and (not isinstance(new, np.ndarray) or (
         old.dtype == new.dtype and old.flags.c_contiguous)) for old, new in zip(problem, made))
     return problem if same else made

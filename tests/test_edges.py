@@ -238,7 +238,7 @@ CALLS = {
     "problem.make_problem": dict(items=(ITEMS, "items"), probs=(PROBLEM.probs, "probabilities"), mu=(PROBLEM.mu, "vector"),
                                  Sigma=(PROBLEM.Sigma, "covariance"), noise_sd=(.8, "noise"), cost=(3.0, "reward"),
                                  gamma=(.9, "share")),
-    "problem.checked": dict(problem=P), "problem.noise_var": dict(problem=P),
+    "problem.checked": dict(problem=P, name=("problem", "anything")), "problem.noise_var": dict(problem=P),
     "problem.effective_horizon": dict(gamma=(.9, "share"), share=(.1, "share")),
     "posterior.compile_problem": dict(problem=P), "posterior.noise_share": dict(problem=P),
     "posterior.predictive": dict(MAIN, x=([1., 0.], "vector")),

@@ -149,6 +149,7 @@ def full_first(problem, sequences=400, seed=0):
 def dual(problem, paths=400, inner=4, effort=2000, seed=0):
     """The full-observation dual: a Bound; arguments as `least_charges`."""
     problem, paths = checked(problem), as_count("paths", paths, 2)
+    inner, effort = as_count("inner", inner), as_count("effort", effort)
     full = relaxations.full_observation(problem, 10 * paths, seed)
     least = sample_mean(least_charges(problem, np.full(paths, -1), inner, effort, seed))
     mean, se = float(full.mean - least.mean), float(np.hypot(full.se, least.se))
