@@ -7,6 +7,7 @@ V = E sum_{n >= 1} gamma^n U_n (x_n.theta - cost): the first item already carrie
 (Chen and Frazier 2016, section II, equation 2).
 """
 import math
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
@@ -140,6 +141,13 @@ def as_choice(name, value, known):
     """`value` where it is one of the texts `known`, or ValueError."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, known))}")
+    return value
+
+
+def as_path(name, value):
+    """`value`, the name of a file or folder as text or a Path, or ValueError."""
+    if not isinstance(value, (str, PathLike)) or not str(value):
+        raise ValueError(f"{name} is {value!r}: it must be the name of a file or folder")
     return value
 
 

@@ -97,7 +97,7 @@ BAD = {
     "predictions": [None, "text", 3.0, ()] + [FORETOLD._replace(**{name: value}) for name, value in (
         ("mean", FORETOLD.mean * NAN), ("sd", FORETOLD.sd * 0), ("sd", -FORETOLD.sd), ("rating", None), ("rating", FORETOLD.rating[:2]),
         ("mean", "text"))],
-    "path": [None, 3.5, [], NAN, MASKED, "/nowhere/at/all"], "path?": [3.5, [], NAN, MASKED, "/nowhere/at/all"],
+    "path": [None, 3.5, [], NAN, MASKED, "/nowhere/at/all"], "folder": [3.5, [], "", NAN, MASKED],
     "names": [None, 3, [], ["nonsense"], NAN, ["Drama", "Drama"]],
     "spec": [None, "simulated", 3.0, ()] + [SPEC._replace(**{name: value}) for name, value in (
         ("costs", (NAN,)), ("costs", ()), ("costs", None), ("costs", ("a",)), ("policies", ()), ("policies", None), ("policies", ("ucb",)),
@@ -106,7 +106,7 @@ BAD = {
         ("thetas", "nonsense"))],
     "rows": [None, "text", 3.0, (), MASKED],
     "knobs": [None, "text", 3.0, ()] + [Knobs(**{name: value}) for name in Knobs._fields for value in (NAN, "text", None, -9.0, HUGE)
-                                        if (name, value) not in (("cost", -9.0),)],
+                                        if (name, value) not in (("cost", -9.0), ("favour", HUGE))],
     "entries": [None, 3, [], [None], [ENTRY._replace(alphas=())], [ENTRY._replace(alphas=(NAN, 1.0))], [ENTRY._replace(rule=None)]],
     "families": [None, 3, ["nonsense"], [None], "text"], "labels": [None, 3, NAN], "flags": ARRAY + [3.0, [1.0, 2.0]],
     "types": [None, "text", [0, 1], [0, 1, -1], [0, 1, NAN], [0, 1, .5], [], 3, MASKED],
@@ -116,6 +116,7 @@ BAD = {
     "weight": ["text", None, [], MASKED, {}], "ridge": ["text", NAN, INF, -1.0, MASKED, [1.0] * 3, [], {}],
     "rated": [None, 3, ()], "ids": [None, 3], "scale": [3, "ab", (NAN, 5), (5, 0), (0,), ("a", "b")],
     "levels": [None, 3, "text", (NAN,), (-.1,), (1.5,), ()], "pair": [None, 3, ("a",)],
+    "a spec": [None, "simulated", 3.0, ()],
     "plan": [None, "simulated", 3.0, (), SPEC._replace(problem="nonsense"), SPEC._replace(thetas="nonsense"),
              SPEC._replace(options=(("nonsense", 1),)), SPEC._replace(thetas="held_out")],
     "reference": ARRAY + [3.0, [1.0, 2.0]], "items": ARRAY + [3.0, [1.0], -ITEMS, ITEMS * HUGE, ITEMS[:, :1]],
@@ -204,7 +205,7 @@ CALLS = {
     "experiments.best": dict(table=(ROWS, "rows")),
     "experiments.build": dict(spec=(SPEC, "plan")),
     "experiments.charges": dict(WON, truth=(PROBLEM, "problem")), "experiments.gains": WON, "experiments.leader": WON,
-    "experiments.chosen": dict(spec=(SPEC, "plan"), rows=(ROWS, "rows")),
+    "experiments.chosen": dict(spec=(SPEC, "a spec"), rows=(ROWS, "rows")),
     "experiments.curves": dict(table=(ROWS, "rows"), column=("mean", "text")),
     "experiments.evaluate": dict(problem=P, rules=R, users=(4, "count"), horizon=HORIZON, seed=SEED, reference=(0, "index")),
     "experiments.even_noise": dict(problem=P, sd=(1.0, "positive")),
@@ -215,7 +216,7 @@ CALLS = {
     "experiments.replay": dict(problem=P, dataset=(DATA, "dataset"), users=([0, 2], "people"), policies=R, horizon=HORIZON,
                                shuffle=(0, "place"), seed=SEED),
     "experiments.run": dict(spec=(SPEC, "spec"), replications=COUNT, target_se=(.1, "positive"), client=(None, "anything"),
-                            folder=(None, "path?"), progress=(False, "flag"), chunk=(1, "count")),
+                            folder=(None, "folder"), progress=(False, "flag"), chunk=(1, "count")),
     "experiments.share": dict(columns=(GAINS, "columns"), reference=(GAINS[0], "reference")),
     "experiments.size": dict(default=(1, "anything"), publication=(2, "anything")),
     "experiments.tune": dict(problem=P, entries=([ENTRY], "entries"), replications=COUNT, horizon=HORIZON, seed=SEED),
@@ -233,6 +234,7 @@ CALLS = {
     "problem.as_positions": dict(name=NAME, value=([0, 1], "people"), count=(4, "anything"), least=(1, "anything"),
                                  first=(0, "anything")),
     "problem.as_choice": dict(name=NAME, value=("a", "text"), known=(("a", "b"), "anything")),
+    "problem.as_path": dict(name=NAME, value=("a", "folder")),
     "problem.as_flag": dict(name=NAME, value=(True, "flag")),
     "problem.as_made": dict(name=NAME, value=(PROBLEM, "object"), kind=(type(PROBLEM), "anything"), maker=("", "anything")),
     "problem.make_problem": dict(items=(ITEMS, "items"), probs=(PROBLEM.probs, "probabilities"), mu=(PROBLEM.mu, "vector"),
@@ -299,5 +301,5 @@ def test_bad_values_are_refused_by_name(name):
                 continue
             said = answer(function, argument, good | {argument: value})
             if said and (name, argument, str(value)) not in FINE:
-                wrong.append(f"{argument} = {str(value)[:80]!r} {said}")
+                wrong.append(f"{argument} = {str(value)[:80]!r}.. {str(value)[-200:]!r} {said}")
     assert not wrong, "\n".join(["", *wrong])

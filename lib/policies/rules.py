@@ -243,8 +243,8 @@ for _family in (
     register(_family)
 
 
-def entry(policy):
-    """The Family of a policy.
+def entry(policy, name="policies"):
+    """The Family of a policy; errors call the argument that holds it `name`.
 
     Raises
     ------
@@ -252,7 +252,7 @@ def entry(policy):
         When it is not a Policy, of no registered kind, or a parameter is out of range.
     """
     if not isinstance(policy, Policy) or policy.kind not in REGISTRY:
-        raise ValueError(f"policies holds {policy!r}: every policy must be made by the functions of lib.policies")
+        raise ValueError(f"{name} holds {policy!r}: every policy must be made by the functions of lib.policies")
     weight(policy.alpha)
     as_choice("noise", policy.noise, NOISES)
     as_choice("law", policy.law, LAWS)
@@ -270,7 +270,7 @@ def as_policies(name, policies):
     if not found:
         raise ValueError(f"{name} is empty: give at least one")
     for policy in found:
-        entry(policy)
+        entry(policy, name)
     return found
 
 
