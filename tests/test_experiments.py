@@ -90,7 +90,7 @@ def test_ratings_come_with_both_kinds_of_users():
 @pytest.mark.parametrize("change, message", [
     ({"problem": "nonsense"}, "problem is 'nonsense', it must be one of simulated"),
     ({"thetas": "mine"}, "thetas is 'mine'"),
-    ({"thetas": "held_out"}, "simulated has no held-out users"),
+    ({"thetas": "held_out"}, 'simulated has no held-out users'),
     ({"reference": "Gittins"}, "reference is 'Gittins'"),
 ])
 def test_a_wrong_spec_is_an_error(change, message):

@@ -91,7 +91,7 @@ def test_the_grid_of_the_paper_is_five_families_and_rows_find_their_policies_in_
     for policy in specs.GRID:
         alpha = float(f"{policy.alpha:.7g}") if policies.is_tuned(policy) else np.nan
         assert find(specs.GRID, policies.family_name(policy), alpha) is policy
-    with pytest.raises(ValueError, match="Magic with alpha 1.0: there is no such policy"):
+    with pytest.raises(ValueError, match="name 'Magic' with alpha 1.0: there is no such policy"):
         find(specs.GRID, "Magic", 1.0)
 
 

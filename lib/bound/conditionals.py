@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.problem import checked
+
 DIGITS = 100                    # of the sweep
 NOTHING = Decimal("1e-60")      # a variance below this is none
 ROUNDING = 2.0**-53             # relative error of an element of Sigma
@@ -79,6 +81,7 @@ def conditional(problem):
     >>> law.var.round(4), law.sd.round(4)
     (array([0.64, 0.64]), array([0.6, 0.6]))
     """
+    problem = checked(problem)
     Sigma, k = problem.Sigma, len(problem.mu)
     variance = np.diag(Sigma).copy()
     var, doubt, weights = variance.copy(), np.zeros(k), np.zeros((k, k))

@@ -30,7 +30,7 @@ from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
 from lib.estimate import degrees_of_freedom, sample_mean, upper_limit
 from lib.posterior import Belief, step
-from lib.problem import noise_var
+from lib.problem import as_count, as_scalar, checked, noise_var
 
 SAMPLED = "full observation", "first forward exact", "dual", "first forward exact, then dual"
 LEAF = 8                                  # fewest paths for the leaf of one item, when there are paths enough
@@ -60,6 +60,7 @@ def forward_values(problem, sequences=400, seed=0):
         if there are as many sequences.  Column 0 is FO(s_0), column 1 + x is A_x.  Their means are the two values, what
         comes after the sampled arrivals being counted at hindsight.
     """
+    problem, sequences = checked(problem), as_count("sequences", sequences, 2)
     horizon = steps(problem.gamma, 1e-4, 1500)
     strata = min(max(sequences // 8, 1), 8)
     ahead = arrivals(problem, (max(sequences // strata, 2), strata, horizon), streams.generator(seed, streams.Purpose.SEQUENCES))
@@ -140,12 +141,15 @@ def full_first(problem, sequences=400, seed=0):
     >>> full_first(make_problem([[1.]], [1.], [-3.], [[1.]], 1., 0., .9)).mean
     0.0
     """
+    problem = checked(problem)
     known = forward_values(problem, sequences, seed)[:, 1:]
     return _first_forward("first forward exact", _sample(known, [np.zeros(1)] * len(problem.probs)), problem)
 
 
 def dual(problem, paths=400, inner=4, effort=2000, seed=0):
     """The full-observation dual: a Bound; arguments as `least_charges`."""
+    problem, paths = checked(problem), as_count("paths", paths, 2)
+    inner, effort = as_count("inner", inner), as_count("effort", effort)
     full = relaxations.full_observation(problem, 10 * paths, seed)
     least = sample_mean(least_charges(problem, np.full(paths, -1), inner, effort, seed))
     mean, se = float(full.mean - least.mean), float(np.hypot(full.se, least.se))
@@ -173,6 +177,8 @@ def _leaves(problem, known, paths, inner, effort, seed):
 
 def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400):
     """The first forward exact, the full-observation dual after it: a Bound; arguments as `least_charges`."""
+    problem, paths = checked(problem), as_count("paths", paths)
+    inner, effort = as_count("inner", inner), as_count("effort", effort)
     known = forward_values(problem, sequences, seed)[:, 1:]
     leaves = _leaves(problem, known, paths, inner, effort, seed)
     return _first_forward("first forward exact, then dual", _sample(known, leaves), problem)
@@ -196,8 +202,11 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
     ValueError
         If `outer` is not even and positive.
     """
-    if outer < 2 or outer % 2:
-        raise ValueError(f"outer is {outer}: it must be even and positive")
+    problem, paths = checked(problem), as_count("paths", paths)
+    inner, effort = as_count("inner", inner), as_count("effort", effort)
+    if as_count("outer", outer) % 2:
+        raise ValueError(f"outer is {outer}: it must be even")
+    streams.generator(seed)
     seed = _parts(seed)
     known = forward_values(problem, seed=(*seed, 0))[:, 1:]
     pilot = _leaves(problem, known, paths, inner, effort, (*seed, 0))
@@ -242,6 +251,8 @@ def ladder(problem, paths=1000, seed=0):
     Theorem 1 is left out where the items do not sum to 1.  `paths` sets the sampling effort.  An estimate below
     0 is reported as 0, which every V reaches by forwarding nothing.
     """
+    problem, paths = checked(problem), as_count("paths", paths, 2)
+    streams.generator(seed)
     rungs = [_certain("hindsight", relaxations.hindsight(problem))]
     if np.abs(problem.items.sum(axis=1) - 1).max() < 1e-9:
         rungs += [_certain(name, max(relaxations.decomposition(problem, noise=noise).upper, 0.0))
@@ -261,8 +272,8 @@ def best(problem, budget_seconds=10.0, seed=0):
     ValueError
         If the budget is not positive.
     """
-    if not budget_seconds > 0:
-        raise ValueError(f"budget_seconds is {budget_seconds}: it must be positive")
+    problem, budget_seconds = checked(problem), as_scalar("budget_seconds", budget_seconds, 0)
+    streams.generator(seed)
     seed, begin = _parts(seed), perf_counter()
     winner = min(ladder(problem, 100, (*seed, 0)), key=lambda rung: rung.upper)
     if winner.name not in SAMPLED:

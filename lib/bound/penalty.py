@@ -26,7 +26,7 @@ from lib import one_at_a_time, streams
 from lib.bound.relaxations import compile_checked
 from lib.normal import excess, gain
 from lib.posterior import dot, learn, project, shrink
-from lib.problem import effective_horizon, noise_var
+from lib.problem import as_count, as_numbers, as_positions, checked, effective_horizon, noise_var
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
 CHUNKS = 64                         # pieces of work for the threads
@@ -246,22 +246,43 @@ def least_charges(problem, first, inner=4, effort=2000, seed=0):
     -------
     ndarray (P,)
         Nonnegative, discounted, in reward units.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong.
     """
-    first, gamma, instance = np.asarray(first, dtype=np.int64), problem.gamma, compile_checked(problem)
+    problem, inner, effort = checked(problem), as_count("inner", inner), as_count("effort", effort)
+    first = as_positions("first", first, len(problem.probs), first=-1)
+    gamma, instance = problem.gamma, compile_checked(problem)
     seen, items, feedback = sample_paths(problem, first, steps(gamma, .002, 200), streams.generator(seed, streams.Purpose.PATHS))
     ahead = arrivals(problem, (len(first), inner, steps(gamma, .015, 120)), streams.generator(seed, streams.Purpose.AHEAD))
     return least_charge(instance, Paths(first, seen, items, feedback, ahead), effort, beliefs(problem, effort), True)
 
 
+def _met_array(episodes, name):
+    """The field `name` of episodes as a finite C-contiguous float64 array, or ValueError."""
+    if not hasattr(episodes, name):
+        raise ValueError(f"episodes has no {name}: use lib.simulate.episodes")
+    return np.ascontiguousarray(as_numbers(name, getattr(episodes, name)))
+
+
+def _decided(episodes):
+    """The decisions of episodes as a bool array, or ValueError."""
+    decisions = _met_array(episodes, "decisions")
+    if not ((decisions == 0) | (decisions == 1)).all():
+        raise ValueError(f"decisions runs from {decisions.min()} to {decisions.max()}: it must hold True and False")
+    return decisions.astype(bool)
+
+
 def _met(problem, episodes, decisions, inner, seed):
     """The Paths of `episodes`, checked, with as many arrivals ahead as there were items."""
-    items, feedback = np.asarray(episodes.items, dtype=np.int64), np.ascontiguousarray(episodes.feedback, dtype=float)
+    items, feedback = (_met_array(episodes, name) for name in ("items", "feedback"))
     if items.ndim != 2 or decisions.ndim != 3 or not items.shape == feedback.shape == decisions.shape[1:]:
         raise ValueError(f"items, feedback and decisions must have shapes (R, T), (R, T) and (policies, R, T), got "
                          f"{items.shape}, {feedback.shape} and {decisions.shape}")
-    if not 0 <= items.min() <= items.max() < len(problem.items):
-        raise ValueError(f"items holds {items.min()} to {items.max()}: there are {len(problem.items)} items")
-    ahead = arrivals(problem, (len(items), inner, items.shape[1]), streams.generator(seed, streams.Purpose.AHEAD))
+    items = as_positions("items", items.ravel(), len(problem.items), 1).reshape(items.shape)
+    ahead = arrivals(problem, (len(items), as_count("inner", inner), items.shape[1]), streams.generator(seed, streams.Purpose.AHEAD))
     return Paths(np.full(len(items), -1), np.zeros(len(items)), items, feedback, ahead)
 
 
@@ -291,11 +312,11 @@ def control(problem, episodes, inner=2, seed=0):
     ValueError
         Where shapes do not agree, an item is unknown, or the noise is too small for the belief updates.
     """
-    decisions = np.asarray(episodes.decisions, dtype=bool)
-    if np.shape(episodes.rewards) != decisions.shape[:2]:
-        raise ValueError(f"rewards must have shape {decisions.shape[:2]}, got {np.shape(episodes.rewards)}")
+    problem, decisions, rewards = checked(problem), _decided(episodes), _met_array(episodes, "rewards")
+    if rewards.shape != decisions.shape[:2]:
+        raise ValueError(f"rewards must have shape {decisions.shape[:2]}, got {rewards.shape}")
     charged = charge_paths(compile_checked(problem), _met(problem, episodes, decisions, inner, seed), decisions)
-    return np.asarray(episodes.rewards) + charged[1:] - charged[0]
+    return rewards + charged[1:] - charged[0]
 
 
 def gap(problem, episodes, inner=4, effort=2000, seed=0):
@@ -309,7 +330,8 @@ def gap(problem, episodes, inner=4, effort=2000, seed=0):
     ndarray (P, R)
         Charges of each policy minus the least charges that the searcher found, nonnegative: the mean is the gap.
     """
-    decisions, instance = np.asarray(episodes.decisions, dtype=bool), compile_checked(problem)
+    problem, decisions, effort = checked(problem), _decided(episodes), as_count("effort", effort)
+    instance = compile_checked(problem)
     paths = _met(problem, episodes, decisions, inner, seed)
     least = least_charge(instance, paths, effort, beliefs(problem, effort), False)
     return charge_paths(instance, paths, decisions)[1:] - least

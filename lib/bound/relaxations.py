@@ -12,15 +12,17 @@ from lib import dp, posterior, streams
 from lib.bound.conditionals import conditional
 from lib.estimate import sample_mean
 from lib.normal import expected_excess
-from lib.problem import Bracket, Estimate, as_scalar, effective_horizon
+from lib.problem import Bracket, Estimate, as_choice, as_count, as_scalar, checked, effective_horizon
 
 
 def normalised(problem):
-    """Raise ValueError unless every item sums to 1, the case in which the theorem splits the cost."""
+    """The checked problem; ValueError unless every item sums to 1, the case in which the theorem splits the cost."""
+    problem = checked(problem)
     norms = problem.items.sum(axis=1)
     if np.abs(norms - 1).max() > 1e-9:
         i = int(np.argmax(np.abs(norms - 1)))
         raise ValueError(f"items[{i}] sums to {norms[i]}: the decomposition needs items of L1 norm 1")
+    return problem
 
 
 def feature_table(problem, j, var, tol, noise):
@@ -84,9 +86,7 @@ def decomposition(problem, tol=1e-3, noise="basis"):
     ValueError
         Where an item does not sum to 1, or for an unknown noise.
     """
-    normalised(problem)
-    if noise not in ("basis", "model"):
-        raise ValueError(f'noise is {noise!r}: it must be "basis" or "model"')
+    problem, noise = normalised(problem), as_choice("noise", noise, ("basis", "model"))
     tol = as_scalar("tol", tol, 0, 1)
     law = conditional(problem)
     columns = np.column_stack((problem.items.T, problem.mu, law.var, law.sd, law.doubt))
@@ -131,9 +131,7 @@ def decomposition_sampled(problem, draws, seed):
     Estimate
         Mean and standard error of the bound, reward units, with the leading gamma.
     """
-    normalised(problem)
-    if draws < 2:
-        raise ValueError(f"draws is {draws}: a standard error needs at least 2")
+    problem, draws = normalised(problem), as_count("draws", draws, 2)
     rng = streams.generator(seed, streams.Purpose.THEOREM)
     theta = problem.mu + rng.standard_normal((draws, problem.mu.size)) @ streams.factor(problem.Sigma).T
     items = problem.items[streams.draw_items(problem.probs, rng.random(draws))]
@@ -169,6 +167,7 @@ def hindsight(problem):
     >>> round(hindsight(make_problem([[1.]], [1.], [0.], [[1.]], 1., 0., .5)), 4)
     0.3989
     """
+    problem = checked(problem)
     sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items), 0))
     return float(problem.gamma / (1 - problem.gamma) * problem.probs @ expected_excess(problem.items @ problem.mu - problem.cost, sd))
 
@@ -187,6 +186,7 @@ def require_noise(problem):
 
 def compile_checked(problem):
     """The kernels' Instance of a problem whose noise they can serve, or ValueError."""
+    problem = checked(problem)
     require_noise(problem)
     return posterior.compile_problem(problem)
 
@@ -211,10 +211,9 @@ def full_observation(problem, sequences, seed, horizon=None):
     Estimate
         Mean and standard error, reward units, with the leading gamma.
     """
-    if not isinstance(sequences, (int, np.integer)) or sequences < 2:
-        raise ValueError(f"sequences is {sequences!r}: a standard error needs at least 2")
+    problem, sequences = checked(problem), as_count("sequences", sequences, 2)
     instance = compile_checked(problem)
-    horizon = min(effective_horizon(problem.gamma, 1e-5), 2000) if horizon is None else horizon
+    horizon = min(effective_horizon(problem.gamma, 1e-5), 2000) if horizon is None else as_count("horizon", horizon)
     rng = streams.generator(seed, streams.Purpose.ARRIVALS)
     index = streams.draw_items(problem.probs, rng.random((sequences, horizon)))
     sd = revealed_sd(instance, index)

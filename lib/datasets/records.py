@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.problem import as_floats, as_made, as_numbers, as_positions
+
 
 class Ratings(NamedTuple):
     """Ratings of u users in compressed rows, each user's in time order (file order where times tie)."""
@@ -166,6 +168,29 @@ def by_category(source, labels, categories, notes, columns, users, item_names):
     return Dataset(source, tuple(categories), items, probs, users, kept, None, 0.0, (), notes | counts)
 
 
+def as_dataset(dataset):
+    """`dataset` where its items, ratings or sums are whole numbers and finite, or ValueError naming what is wrong.
+
+    Examples
+    --------
+    >>> as_dataset("movielens")
+    Traceback (most recent call last):
+    ValueError: dataset is 'movielens', no Dataset: use lib.datasets
+    """
+    items = as_floats("items", as_made("dataset", dataset, Dataset, "lib.datasets").items, 2)
+    if not 0 <= items.min() <= items.max() <= 1e150:
+        raise ValueError(f"items runs from {items.min()} to {items.max()}: features are nonnegative and at most 1e150")
+    if dataset.ratings is None:
+        for name, part in as_made("sums", dataset.sums, Sums, "lib.datasets")._asdict().items():
+            as_numbers(f"{name} of sums", part)
+        return dataset
+    start, item, value, _ = as_made("ratings", dataset.ratings, Ratings, "lib.datasets")
+    as_positions("start of ratings", start, len(value) + 1, 1)
+    as_positions("item of ratings", item, len(items))
+    as_numbers("value of ratings", value)
+    return dataset
+
+
 def sums(dataset, begin, end, weights):
     """Sums over the ratings begin[i] to end[i] - 1 of each user i, with a weight for each row of items (n,).
 
@@ -227,8 +252,9 @@ def histories(dataset, users):
     ValueError
         The data set keeps sums only.
     """
-    if dataset.ratings is None:
-        raise ValueError(f"{dataset.source} keeps sums over ratings only: there is no order to replay")
+    if as_dataset(dataset).ratings is None:
+        raise ValueError(f"the dataset {dataset.source} keeps sums over ratings only: there is no order to replay")
+    users = as_positions("users", users, len(dataset.users))
     start, item, value, time = dataset.ratings
     spans = [slice(start[u], start[u + 1]) for u in users]
     return [(item[s], value[s], None if time is None else time[s]) for s in spans]

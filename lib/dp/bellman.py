@@ -11,6 +11,8 @@ most gamma; chapter "The dynamic program", equation of Bellman.
 import numba as nb
 import numpy as np
 
+from lib.problem import as_floats, as_probs, as_scalar
+
 
 @nb.njit(cache=True)
 def solve_point(w, gamma, idle, p, A, B):
@@ -66,13 +68,17 @@ def first_forward(values, probs, gamma):
     Raises
     ------
     ValueError
-        Where values are not numbers.
+        Naming the argument and the value that is wrong.
 
     Examples
     --------
     >>> first_forward(np.array([1., -1.]), np.array([.5, .5]), .5)[0].round(4)
     np.float64(0.3333)
     """
+    values = as_floats("values", values, 1)
+    probs, gamma = as_probs(probs, len(values)), as_scalar("gamma", gamma, high=1)
+    if gamma < 0:
+        raise ValueError(f"gamma is {gamma}: it must lie in [0, 1)")
     w = first_value(values, probs, gamma)
     if not np.isfinite(w):
         raise ValueError(f"values holds nan, or a number too large to add: {values}")

@@ -26,7 +26,7 @@ from lib.dp.grid import (Fineness, Nodes, Program, arrays, lattices, learnable_s
 from lib.dp.lower import LowerGrid
 from lib.dp.quadrature import WIDTH, Step
 from lib.dp.upper import UpperGrid, full_observation_edge
-from lib.problem import Bracket, as_floats, as_probs, as_scalar
+from lib.problem import Bracket, as_flag, as_floats, as_made, as_numbers, as_probs, as_scalar
 
 PATIENT = 0.9995        # the largest discount that is solved
 LEAST, MOST = 1e-14, 2e12   # b0 that is solved, largest informations: levels one item apart differ beyond MOST by rounding
@@ -92,22 +92,6 @@ def stored(kind, program, fineness):
     return grid
 
 
-def as_numbers(name, value):
-    """`value` as a finite float64 array of any shape; ValueError naming it for text, masked elements, nan or inf."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked elements: {value!r}")
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be numeric, got {value!r}") from error
-    if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} must be numeric, got {value!r}")
-    if not np.isfinite(array).all():
-        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
-    return array.astype(float)
-
-
 def as_number(name, value, low=-np.inf, high=np.inf):
     """`value` as a float strictly between `low` and `high`, or ValueError."""
     return as_scalar(name, as_numbers(name, value), low, high)
@@ -124,8 +108,8 @@ def magnitudes(x, probs, info):
     probs, root = as_probs(as_numbers("probs", probs), x.size), x
     if info is not None:
         info = as_floats("info", as_numbers("info", info), 1)
-        if info.shape != x.shape or (info[x > 0] <= 0).any():
-            raise ValueError(f"info must be positive for every positive x, got {info}")
+        if info.shape != x.shape or (info < 0).any() or (info[x > 0] <= 0).any():
+            raise ValueError(f"info must be nonnegative, and positive for every positive x, got {info}")
         root = np.sqrt(info)
     keep = (x > 0) & (probs > 0)
     if not keep.any():
@@ -184,6 +168,7 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     """
     x, q, p, scale = magnitudes(x, probs, info)
     gamma, tol = as_number("gamma", gamma), as_number("tol", tol, 0, 1)
+    certify, between = as_flag("certify", certify), as_flag("between", between)
     if not 0 <= gamma <= PATIENT:
         raise ValueError(f"gamma is {gamma}: discounts from 0 to {PATIENT} can be solved")
     noise_sd, var_max = as_number("noise_sd", noise_sd, 0), as_number("var_max", var_max, 0)
@@ -217,6 +202,11 @@ def fineness(kind, q, gamma, tol, between):
                     max(32, int(2 / tol)), read, far if between else 0.0)
 
 
+def as_table(table):
+    """`table` where it is a Table, or ValueError."""
+    return as_made("table", table, Table, "lib.dp.solve")
+
+
 def precision(noise_sd, scale, var):
     """Table units of a variance: in largest informations; infinite where it is 0."""
     with np.errstate(divide="ignore"):
@@ -225,7 +215,7 @@ def precision(noise_sd, scale, var):
 
 def table_units(table, mean, var, name="net_mean"):
     """The mean, called `name`, and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""
-    mean, var = as_numbers(name, mean), as_numbers("var", var)
+    table, mean, var = as_table(table), as_numbers(name, mean), as_numbers("var", var)
     if (var < 0).any():
         raise ValueError(f"var is {var.min()}: a variance is nonnegative")
     if (var > table.var_max * (1 + 1e-12)).any():
@@ -243,7 +233,7 @@ def hold(table, net_mean, var, points):
 
 def require_bounds(table):
     """ValueError for a table without bounds."""
-    if table.slope and table.upper is None:
+    if as_table(table).slope and table.upper is None:
         raise ValueError("this table was solved with certify=False: it has no bracket")
 
 
@@ -375,7 +365,7 @@ def q_values(table, net_mean, var, x=1.0):
     thousand times less than a rare one or than the prior (compare `value`).  x need not be in the table's support, and
     teaches x^2.
     """
-    x = as_number("x", x, 0)
+    table, x = as_table(table), as_number("x", x, 0)
     if not table.slope:
         m, b = table_units(table, net_mean, var)
         return np.zeros(m.shape), x * m * table.noise_sd
@@ -422,6 +412,7 @@ def boundary(table, alpha, prec, x=1.0):
         For a precision below that of var_max, an alpha or x that is not positive, or what is no finite number.
     """
     alpha, x, prec = as_number("alpha", alpha, 0), as_number("x", x, 0), as_numbers("prec", prec)
+    table = as_table(table)
     least = (table.noise_sd / np.sqrt(table.var_max)) ** 2
     if not (prec >= least * (1 - 1e-12)).all():
         raise ValueError(f"prec is {prec.min()}: the table's smallest is noise_sd^2 / var_max = {least}")

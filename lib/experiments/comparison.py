@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib import bound, policies, simulate
+from lib import bound, policies, simulate, streams
 from lib.estimate import controlled_rows, half_width, sample_mean
-from lib.problem import Estimate, effective_horizon
+from lib.policies.rules import as_policies
+from lib.problem import Estimate, as_choice, as_count, as_floats, as_made, as_numbers, checked, effective_horizon
 
 TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose)
 LONG = 300                           # items beyond which full observation costs too much as a control variate
@@ -43,13 +44,38 @@ def families(problem, names):
     UCB has 0 and values just above the cost, below which an item of prior mean 0 and standard deviation 1 is never
     forwarded; DTD-UCB the same divided by the largest of its M, so that both treat the item with the most to say alike.
     """
+    problem = checked(problem)
     grid = np.append(0, max(problem.cost, 0) + np.array([.02, .05, .1, .2, .4, .8]))
     rules = {"UCB": (policies.ucb, grid), "DTD-DP": (policies.dtd_dp, np.geomspace(.5, 2.5, 5)),
              "Knowledge gradient": (policies.knowledge_gradient, np.geomspace(.5, 3, 5)),
              "DTD-DP (1)": (policies.dtd_dp, [1.0]), "Knowledge gradient (1)": (policies.knowledge_gradient, [1.0])}
     for name, law in (("DTD-UCB", "euclid"), ("DTD-UCB, prior", "prior")):
         rules[name] = partial(policies.dtd_ucb, law=law), grid / policies.mean_projection(problem, law).max()
-    return [Family(name, rules[name][0], tuple(rules[name][1])) for name in names]
+    return [Family(name, rules[name][0], tuple(rules[name][1])) for name in _among(names, rules)]
+
+
+def _among(names, known):
+    """`names` as a list of texts that are `known`, or ValueError."""
+    if not isinstance(names, (list, tuple)):
+        raise ValueError(f"names is {names!r}: it must be a list of names")
+    return [as_choice("names", name, tuple(known)) for name in names]
+
+
+def _entries(entries):
+    """`entries` as a list of at least one Family with values of alpha, or ValueError."""
+    if not isinstance(entries, (list, tuple)) or not entries:
+        raise ValueError(f"entries is {entries!r}: it must be a list of at least one Family")
+    for entry in entries:
+        as_made("entries", entry, Family, "lib.experiments.Family")
+        as_floats("alphas", entry.alphas, 1)
+        if not callable(entry.rule):
+            raise ValueError(f"rule of {entry.name} is {entry.rule!r}: it must make a Policy from alpha")
+    return list(entries)
+
+
+def _horizon(problem, horizon):
+    """The number of items of a study: `horizon` where it is given, else `effective_horizon`."""
+    return effective_horizon(problem.gamma) if horizon is None else as_count("horizon", horizon)
 
 
 def control(problem, seen, seed=0):
@@ -105,7 +131,8 @@ def evaluate(problem, rules, users, horizon=None, seed=0, reference=0):
     >>> evaluate(problem, [policies.exploit()], 4, horizon=3).value.mean
     array([0.4375])
     """
-    horizon = effective_horizon(problem.gamma) if horizon is None else horizon
+    problem, rules, users = checked(problem), as_policies("rules", rules), as_count("users", users, 3)
+    reference, horizon = as_count("reference", reference, 0, len(rules) - 1), _horizon(problem, horizon)
     seen = simulate.episodes(problem, rules, users, horizon, seed)
     zero = control(problem, seen, seed)
     return Values(controlled_rows(seen.rewards, zero), controlled_rows(seen.rewards, zero, reference), seen)
@@ -135,8 +162,9 @@ def charges(problem, rules, replications, horizon=None, seed=0, truth=None):
         Paired between rules, and between calls with the same seed and truth.  Only differences mean something:
         full observation itself, the same for all, is left out.
     """
-    truth = problem if truth is None else truth
-    horizon = effective_horizon(problem.gamma) if horizon is None else horizon
+    problem, rules = checked(problem), as_policies("rules", rules)
+    truth = problem if truth is None else checked(truth, "truth")
+    horizon = _horizon(problem, horizon)
     run = simulate.episodes(problem, rules, replications, horizon, seed, truth=truth)
     return bound.control(truth, run, inner=1, seed=seed) - run.rewards
 
@@ -156,12 +184,15 @@ def gains(problem, rules, replications, horizon=None, seed=0):
     >>> gains(problem, [policies.exploit()], 2, horizon=3)
     array([[0., 0.]])
     """
-    charged = charges(problem, [policies.exploit(), *rules], replications, horizon, seed)
+    charged = charges(problem, [policies.exploit(), *as_policies("rules", rules)], replications, horizon, seed)
     return charged[0] - charged[1:]
 
 
 def tune(problem, entries, replications, horizon=None, seed=0):
     """For each Family the rule with the best mean gain on the tuning users; those with one alpha are not simulated."""
+    problem, entries, replications = checked(problem), _entries(entries), as_count("replications", replications)
+    streams.generator(seed)
+    _horizon(problem, horizon)
     tried = [(entry.name, entry.rule(alpha)) for entry in entries if len(entry.alphas) > 1 for alpha in entry.alphas]
     rules = [rule for _, rule in tried]
     means = gains(problem, rules, replications, horizon, (seed, TUNING)).mean(axis=1) if rules else []
@@ -201,6 +232,8 @@ def tune_and_measure(problem, costs, entries, tuning, users, horizon=None, seed=
         For each cost, the rule of each entry.
     gains : ndarray (costs, entries, users)
     """
+    problem, costs, entries = checked(problem), as_floats("costs", costs, 1), _entries(entries)
+    tuning, users = as_count("tuning", tuning), as_count("users", users)
     if len({entry.name for entry in entries}) < len(entries):
         raise ValueError(f"entries share a name: {sorted(entry.name for entry in entries)}")
     chosen, measured = [], []
@@ -219,7 +252,12 @@ def share(columns, reference):
     >>> share(np.array([2., 4.]), np.array([1., 2.]))
     Estimate(mean=np.float64(2.0), se=np.float64(0.0))
     """
+    columns, reference = as_numbers("columns", columns), as_floats("reference", reference, 1)
+    if columns.shape[-1:] != reference.shape:
+        raise ValueError(f"columns must have {len(reference)} values in a row, as reference has, got shape {columns.shape}")
     scale = reference.mean()
+    if scale == 0:
+        raise ValueError("reference has the mean 0: there is nothing to take a share of")
     ratio = columns.mean(axis=-1) / scale
     return Estimate(ratio, sample_mean(columns - np.multiply.outer(ratio, reference)).se / abs(scale))
 
@@ -240,6 +278,9 @@ def winner(columns, names):
     >>> winner(np.array([[1., 2., 3.], [0., 1., 2.1], [-1., 0., 1.]]), ["a", "b", "c"])
     'a'
     """
+    columns = as_floats("columns", columns, 2)
+    if not isinstance(names, (list, tuple)) or len(names) != len(columns):
+        raise ValueError(f"names must be a list of {len(columns)}, one for each row of columns, got {names!r}")
     first = int(columns.mean(axis=1).argmax())
     lead = sample_mean(columns[first] - np.delete(columns, first, axis=0))
     return names[first] if (lead.mean > half_width(lead.se, columns.shape[1])).all() else ""

@@ -9,7 +9,9 @@ import numpy as np
 
 from lib import simulate, streams
 from lib.datasets import histories
+from lib.datasets.records import as_dataset
 from lib.estimate import sample_mean
+from lib.problem import as_count, as_floats, as_positions, checked
 
 
 def replay(problem, dataset, users, policies, horizon=100, shuffle=None, seed=0):
@@ -42,7 +44,7 @@ def replay(problem, dataset, users, policies, horizon=100, shuffle=None, seed=0)
     Raises
     ------
     ValueError
-        The data set keeps sums only, its items are not the problem's, or there is no user.
+        The data set keeps sums only, its items are not the problem's, or naming the argument and the value that is wrong.
 
     Examples
     --------
@@ -55,12 +57,11 @@ def replay(problem, dataset, users, policies, horizon=100, shuffle=None, seed=0)
     >>> replay(problem, data, fit.held_out, [exploit()])[0].shape
     (1, 104)
     """
+    problem, dataset = checked(problem), as_dataset(dataset)
     if not np.array_equal(problem.items, dataset.items):
         raise ValueError(f"problem.items must be the items of {dataset.source}: ratings name items by their row")
-    if not len(users):
-        raise ValueError("users is empty: there is nobody to replay")
-    if horizon < 1:
-        raise ValueError(f"horizon is {horizon}: it must be at least 1")
+    users, horizon = as_positions("users", users, len(dataset.users), 1), as_count("horizon", horizon)
+    shuffle = None if shuffle is None else as_count("shuffle", shuffle, 0)
     past = histories(dataset, users)
     items, feedback, pay = (np.zeros((len(past), horizon), kind) for kind in (np.int64, float, float))
     discount = problem.gamma ** np.arange(1, horizon + 1)
@@ -99,4 +100,6 @@ def over_users(rewards, reference):
     >>> over_users(np.array([[1., 3.], [0., 0.]]), 1).mean
     array([2., 0.])
     """
+    rewards = as_floats("rewards", rewards, 2)
+    reference = as_count("reference", reference, 0, len(rewards) - 1)
     return sample_mean(rewards - rewards[reference])

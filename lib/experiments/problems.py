@@ -11,7 +11,7 @@ import numpy as np
 
 from lib import datasets
 from lib.experiments import sources
-from lib.problem import Problem, as_scalar, make_problem, noise_var
+from lib.problem import Problem, as_count, as_floats, as_made, as_scalar, checked, make_problem, noise_var
 
 FAINT = 1e-9        # size of a feature that is there for its noise alone
 
@@ -100,19 +100,17 @@ def from_knobs(knobs):
     >>> from_knobs(Knobs(features=2, favour=3.0)).probs
     array([0.75, 0.25])
     """
-    k = knobs.features
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
-        raise ValueError(f"features is {k!r}: it must be an integer of at least 2")
-    if not 0 <= knobs.mix <= 1:
-        raise ValueError(f"mix is {knobs.mix}: it must lie in [0, 1]")
+    k, mix = as_count("features", as_made("knobs", knobs, Knobs, "lib.experiments.Knobs").features, 2), as_scalar("mix", knobs.mix)
+    if not 0 <= mix <= 1:
+        raise ValueError(f"mix is {mix}: it must lie in [0, 1]")
     favour = as_scalar("favour", knobs.favour, 0)
     correlation = as_scalar("correlation", knobs.correlation, -1 / (k - 1), 1)
     basis = np.eye(k)
-    pairs = list(permutations(range(k), 2)) if knobs.mix else [(i, i) for i in range(k)]
-    items = np.array([(1 - knobs.mix / 2) * basis[i] + knobs.mix / 2 * basis[j] for i, j in pairs])
+    pairs = list(permutations(range(k), 2)) if mix else [(i, i) for i in range(k)]
+    items = np.array([(1 - mix / 2) * basis[i] + mix / 2 * basis[j] for i, j in pairs])
     weight = np.array([1.0 if i else favour for i, _ in pairs])
     Sigma = (1 - correlation) * basis + correlation
-    noise_sd = as_scalar("noise", knobs.noise, 0) / np.sqrt(np.count_nonzero(items[0]))
+    noise_sd = as_scalar("noise", knobs.noise, 0, 1e100) / np.sqrt(np.count_nonzero(items[0]))
     return make_problem(items, weight / weight.sum(), np.zeros(k), Sigma / (items[0] @ Sigma @ items[0]), noise_sd,
                         knobs.cost, knobs.gamma)
 
@@ -125,9 +123,10 @@ def wrong(problem, noise=1.0, prior=1.0, mean=0.0):
     >>> wrong(from_knobs(Knobs()), mean=-1).mu
     array([-1., -1., -1., -1.])
     """
-    return problem._replace(noise_sd=problem.noise_sd * as_scalar("noise", noise, 0),
-                            Sigma=problem.Sigma * as_scalar("prior", prior, 0),
-                            mu=problem.mu + as_scalar("mean", mean))
+    problem = checked(problem)
+    return checked(problem._replace(noise_sd=problem.noise_sd * as_scalar("noise", noise, 0),
+                                    Sigma=problem.Sigma * as_scalar("prior", prior, 0),
+                                    mu=problem.mu + as_scalar("mean", mean)))
 
 
 def even_noise(problem, sd=None):
@@ -152,6 +151,7 @@ def even_noise(problem, sd=None):
     >>> noise_var(even_noise(make_problem([[1, 0], [1, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9), 2.0))
     array([4., 4.])
     """
+    problem = checked(problem)
     sd = np.sqrt(problem.probs @ noise_var(problem)) if sd is None else as_scalar("sd", sd, 0)
     rich = np.count_nonzero(problem.items, axis=1)
     most, k = rich.max(), len(problem.mu)
@@ -183,6 +183,7 @@ def typical_costs(problem, steps):
     >>> typical_costs(make_problem([[1]], [1], [3], [[4]], 1, 0, .9), (-.5, 0, .25))
     (2.0, 3.0, 3.5)
     """
+    problem, steps = checked(problem), as_floats("steps", steps, 1)
     mean = problem.probs @ problem.items @ problem.mu
     sd = np.sqrt(problem.probs @ np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items))
     digits = 1 - int(np.floor(np.log10(sd))) if sd > 0 else 2

@@ -24,7 +24,9 @@ from lib import bound, cache, policies, simulate, streams
 from lib.estimate import half_width
 from lib.experiments import moments
 from lib.experiments.specs import Spec, build, size
-from lib.problem import Bracket, effective_horizon
+from lib.policies.rules import as_policies
+from lib.problem import (Bracket, as_choice, as_count, as_flag, as_floats, as_made, as_path, as_positions, as_scalar,
+                         checked as checked_problem, effective_horizon)
 
 CHUNK = 32                                          # blocks of replications in a chunk, a power of two
 TUNING, EVALUATION, BOUNDS = 1, 2, 3                # seeds are (seed, purpose)
@@ -122,10 +124,14 @@ def run(spec, replications=None, target_se=None, client=None, folder=None, progr
     ValueError
         Naming the argument and the value that is wrong.
     """
-    count = size(*spec.replications) if replications is None else replications
+    as_made("spec", spec, Spec, "lib.experiments.Spec")
+    count = sized(spec, "replications") if replications is None else replications
     check(spec, count, target_se, chunk)
     if spec.horizon is None:
         spec = spec._replace(horizon=effective_horizon(build(spec)[0].gamma))
+    if progress is not None:
+        as_flag("progress", progress)
+    folder = folder if folder is None else as_path("folder", folder)
     folder = folder or os.environ.get("BOOK_CHUNKS") or None
     with progress_bar(0, progress) as bar:
         def go(tasks):
@@ -134,7 +140,7 @@ def run(spec, replications=None, target_se=None, client=None, folder=None, progr
             for arrays in collected(compute, tasks, key, folder, client):
                 bar.update()
                 yield arrays
-        tuned = sample(spec, TUNING, size(*spec.tuning), None, chunk, go)
+        tuned = sample(spec, TUNING, sized(spec, "tuning"), None, chunk, go)
         evaluated = sample(spec, EVALUATION, count, target_se, chunk, go)
         limits = go([Task(spec, cost, BOUNDS, 0, 0) for cost in spec.costs])
         return pd.concat([rows(spec, cost, *parts) for cost, *parts in zip(spec.costs, tuned, evaluated, limits)],
@@ -143,17 +149,30 @@ def run(spec, replications=None, target_se=None, client=None, folder=None, progr
 
 def check(spec, count, target_se, chunk):
     """Raise ValueError for the first argument of `run` that is wrong."""
-    for name, users in (("replications", count), ("tuning", size(*spec.tuning))):
-        if isinstance(users, bool) or not isinstance(users, (int, np.integer)) or users < 1:
-            raise ValueError(f"{name} is {users!r}: it must be an integer of at least 1")
-    if not len(spec.costs) or not np.isfinite(spec.costs).all():
-        raise ValueError(f"costs is {spec.costs!r}: it must hold at least one number, and finite ones")
-    if chunk not in (1, 2, 4, 8, 16, 32):
+    as_count("replications", count)
+    as_count("tuning", sized(spec, "tuning"))
+    as_count("sequences", sized(spec, "sequences"), 2)
+    as_floats("costs", spec.costs, 1)
+    as_policies("policies", spec.policies)
+    streams.generator(spec.seed)
+    if spec.horizon is not None:
+        as_count("horizon", spec.horizon)
+    if spec.tol is not None:
+        as_scalar("tol", spec.tol, 0, 1)
+    if as_count("chunk", chunk, 1, CHUNK) & (chunk - 1):
         raise ValueError(f"chunk is {chunk!r}: it must be a power of two up to {CHUNK}")
-    if target_se is not None and not 0 < target_se < np.inf:
-        raise ValueError(f"target_se is {target_se!r}: it must be positive")
+    if target_se is not None:
+        as_scalar("target_se", target_se, 0)
     if spec.reference not in families(spec):
         raise ValueError(f"{spec.name}: the reference is {spec.reference!r}, no policy of the spec")
+
+
+def sized(spec, name):
+    """The field `name` of a spec, a pair of sizes, at the size that BOOK_SIZE asks for; ValueError where it is no pair."""
+    pair = getattr(spec, name)
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ValueError(f"{name} is {pair!r}: it must be a pair of numbers, (default, publication)")
+    return size(*pair)
 
 
 def sample(spec, purpose, count, target, chunk, go):
@@ -191,7 +210,8 @@ def chosen(spec, rows):
     ValueError
         When the rows are not those of the spec's policies, in their order.
     """
-    names = families(spec)
+    as_made("spec", spec, Spec, "lib.experiments.Spec")
+    names, rows = families(spec), as_rows("rows", rows, "policy", "chosen")
     if list(rows.policy) != names:
         raise ValueError(f"{spec.name}: the rows hold {len(rows)} policies, not the {len(names)} of the spec in their order")
     return {name: policy for name, policy, taken in zip(names, spec.policies, rows.chosen) if taken}
@@ -255,8 +275,18 @@ def weight(policy):
     return policy.alpha if policies.is_tuned(policy) else np.nan
 
 
+def as_rows(name, table, *columns):
+    """`table` where it is a DataFrame that has these columns, or ValueError."""
+    as_made(name, table, pd.DataFrame, "lib.experiments.run")
+    for column in columns:
+        if column not in table:
+            raise ValueError(f"{name} has no column {column}: use lib.experiments.run")
+    return table
+
+
 def best(table):
     """One row per cost and policy, with the alpha that did best on the tuning users."""
+    table = as_rows("table", table, "chosen")
     return table[table.chosen].reset_index(drop=True)
 
 
@@ -277,8 +307,12 @@ def forwarded(problem, arms, types, replications, horizon, seed):
     ndarray (policy, type, horizon)
         NaN where no item of that type came.
     """
+    problem, arms = checked_problem(problem), as_policies("arms", arms)
+    types = as_positions("types", types, len(problem.items))
+    if len(types) != len(problem.items):
+        raise ValueError(f"types must have one element per item, got {len(types)} for {len(problem.items)}")
     met = simulate.episodes(problem, arms, replications, horizon, seed)
-    kind = np.asarray(types)[met.items]
+    kind = types[met.items]
     members = kind == np.arange(np.max(types) + 1)[:, None, None]                   # (type, replication, horizon)
     with np.errstate(invalid="ignore"):
         return (met.decisions[:, None] & members).sum(axis=2) / members.sum(axis=1)
@@ -286,7 +320,8 @@ def forwarded(problem, arms, types, replications, horizon, seed):
 
 def curves(table, column="mean"):
     """{policy: (values, lower ends, upper ends)} of "mean" or "gap" over the costs of `best(table)`, for lib.figures."""
-    parts = {}
+    as_choice("column", column, ("mean", "gap"))
+    parts, table = {}, as_rows("table", table, "policy", "low", "high", "bound", column)
     for name, rows in best(table).groupby("policy", sort=False):
         ends = rows[["low", "high"]].to_numpy().T
         parts[name] = (rows[column].to_numpy(), *(ends if column == "mean" else rows.bound.to_numpy() - ends[::-1]))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lib.experiments.problems import PROBLEMS
 from lib.policies import grid
+from lib.problem import as_made
 
 PAPER = 100         # items a user meets in the paper's experiments; at gamma = .9 the rest is worth 2.7e-5 of hindsight
 GRID = grid(("exploit", "thompson", "ucb", "dtd_ucb", "dtd_dp"))      # the families of the paper
@@ -62,11 +63,15 @@ SPECS = {spec.name: spec for spec in (
 @lru_cache(maxsize=8)
 def build(spec):
     """The (Problem, thetas) of a spec; thetas is None where users are drawn from the prior."""
+    as_made("spec", spec, Spec, "lib.experiments.Spec")
     if spec.problem not in PROBLEMS:
         raise ValueError(f"{spec.name}: the problem is {spec.problem!r}, it must be one of {', '.join(PROBLEMS)}")
     if spec.thetas not in ("prior", "held_out"):
         raise ValueError(f'{spec.name}: thetas is {spec.thetas!r}, it must be "prior" or "held_out"')
-    problem, thetas = PROBLEMS[spec.problem](**dict(spec.options))
+    try:
+        problem, thetas = PROBLEMS[spec.problem](**dict(spec.options))
+    except TypeError as error:
+        raise ValueError(f"{spec.name}: options is {spec.options!r}: {error}") from error
     if spec.thetas == "held_out" and (thetas is None or not len(thetas)):
-        raise ValueError(f"{spec.name}: {spec.problem} has no held-out users")
+        raise ValueError(f'{spec.name}: thetas is "held_out", {spec.problem} has no held-out users')
     return problem, thetas if spec.thetas == "held_out" else None

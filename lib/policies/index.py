@@ -15,7 +15,7 @@ import numpy as np
 from lib.dp import exploration_benefits
 from lib.dp.program import DEEP, FINE, STEP
 from lib.policies.projection import projections
-from lib.policies.rules import INDEX, TABLE, THOMPSON, entry
+from lib.policies.rules import INDEX, TABLE, THOMPSON, as_policies, entry
 from lib.posterior import jit
 from lib.problem import checked, noise_var
 
@@ -42,9 +42,7 @@ def compile_rules(problem, policies):
     ValueError
         When there is no policy, or one is not a Policy of a known kind.
     """
-    problem, policies = checked(problem), list(policies)
-    if not policies:
-        raise ValueError("policies is empty: give at least one")
+    problem, policies = checked(problem), as_policies("policies", policies)
     families = [entry(policy) for policy in policies]
     for policy, family in zip(policies, families):
         if family.rule not in (INDEX, TABLE, THOMPSON):

@@ -1,7 +1,10 @@
 """How coming items project on the current one: G(. | x) and its mean M(x) (paper, sections III-B and III-C)."""
 import numpy as np
 
-from lib.problem import checked
+from lib.problem import as_choice, checked
+
+
+LAWS = ("euclid", "prior", "always", "own")
 
 
 def projections(problem, law="euclid"):
@@ -36,7 +39,7 @@ def projections(problem, law="euclid"):
 
 def _sizes(problem, law):
     """(n, n) the projection on item i of item j."""
-    n = len(problem.items)
+    n, law = len(problem.items), as_choice("law", law, LAWS)
     if law in ("always", "own"):
         return np.ones((n, n)) if law == "always" else np.eye(n)
     inner = problem.items @ (problem.items if law == "euclid" else problem.items @ problem.Sigma).T

@@ -26,11 +26,11 @@ import numpy as np
 
 from lib import marks
 from lib.marks import BLUE, GREEN, ORANGE, PINK, RED, SKY
-from lib.policies.projection import mean_projection
-from lib.problem import as_scalar
+from lib.policies.projection import LAWS, mean_projection
+from lib.problem import as_choice, as_count, as_made, as_scalar
 
 ALPHAS = np.logspace(-1, 1, 10)     # the values over which the paper tunes
-LAWS = ("euclid", "prior", "always", "own")
+NOISES = ("basis", "model")
 
 # What decides: a bonus that is a multiple of the sd, a tabulated one, a normal draw; or a kernel for the whole belief.
 INDEX, TABLE, THOMPSON, GRADIENT, SCORES, DIRECTED, QUANTILE, PHASED, ROLLOUT = range(9)
@@ -66,7 +66,7 @@ def thompson():
 
 def dtd_ucb(alpha, law="euclid"):
     """Forward iff x.mu + alpha M(x) sqrt(x Sigma x) > cost (paper, Algorithm 3); law as `projections`."""
-    return Policy("dtd_ucb", weight(alpha), law=_among("law", law, LAWS))
+    return Policy("dtd_ucb", weight(alpha), law=as_choice("law", law, LAWS))
 
 
 def dtd_dp(alpha=1.0, noise="basis", law="euclid"):
@@ -82,7 +82,7 @@ def dtd_dp(alpha=1.0, noise="basis", law="euclid"):
     law : str
         The law of the coming magnitudes, as `projections`.
     """
-    return Policy("dtd_dp", weight(alpha), _among("noise", noise, ("basis", "model")), _among("law", law, LAWS))
+    return Policy("dtd_dp", weight(alpha), as_choice("noise", noise, NOISES), as_choice("law", law, LAWS))
 
 
 def gittins(alpha=1.0):
@@ -104,12 +104,6 @@ def weight(alpha):
     if alpha < 0:
         raise ValueError(f"alpha is {alpha}: a weight of exploration is nonnegative")
     return alpha
-
-
-def _among(name, value, known):
-    if value not in known:
-        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, known))}")
-    return value
 
 
 def knowledge_gradient(alpha=1.0):
@@ -172,9 +166,7 @@ def rollout(alpha, futures=200):
     ValueError
         Unless `futures` is an integer of at least 2.
     """
-    if isinstance(futures, bool) or not isinstance(futures, (int, np.integer)) or futures < 2:
-        raise ValueError(f"futures is {futures!r}: a standard error needs an integer of at least 2")
-    return Policy("rollout", weight(alpha), futures=int(futures))
+    return Policy("rollout", weight(alpha), futures=as_count("futures", futures, 2))
 
 
 def no_bonus(problem, policy):
@@ -225,6 +217,7 @@ def register(family):
     ValueError
         When its kind or its name is taken, or its mark is another's.
     """
+    as_made("family", family, Family, "lib.policies.Family")
     for other in REGISTRY.values():
         if family.kind == other.kind or family.name == other.name:
             raise ValueError(f"{family.kind}: there is a policy {other.kind} called {other.name}")
@@ -250,17 +243,35 @@ for _family in (
     register(_family)
 
 
-def entry(policy):
-    """The Family of a policy.
+def entry(policy, name="policies"):
+    """The Family of a policy; errors call the argument that holds it `name`.
 
     Raises
     ------
     ValueError
-        When it is not a Policy, or of no registered kind.
+        When it is not a Policy, of no registered kind, or a parameter is out of range.
     """
     if not isinstance(policy, Policy) or policy.kind not in REGISTRY:
-        raise ValueError(f"policies holds {policy!r}: use the functions of lib.policies")
+        raise ValueError(f"{name} holds {policy!r}: every policy must be made by the functions of lib.policies")
+    weight(policy.alpha)
+    as_choice("noise", policy.noise, NOISES)
+    as_choice("law", policy.law, LAWS)
+    if REGISTRY[policy.kind].rule == ROLLOUT:
+        as_count("futures", policy.futures, 2)
     return REGISTRY[policy.kind]
+
+
+def as_policies(name, policies):
+    """`policies` as a list of at least one, or ValueError."""
+    try:
+        found = list(policies)
+    except TypeError as error:
+        raise ValueError(f"{name} is {policies!r}: it must be a sequence of policies") from error
+    if not found:
+        raise ValueError(f"{name} is empty: give at least one")
+    for policy in found:
+        entry(policy, name)
+    return found
 
 
 def family_name(policy):
@@ -299,6 +310,10 @@ def grid(kinds):
     >>> len(grid(("exploit", "ucb")))
     11
     """
+    try:
+        kinds = [as_choice("kinds", kind, tuple(REGISTRY)) for kind in kinds]
+    except TypeError as error:
+        raise ValueError(f"kinds is {kinds!r}: it must be a sequence of kinds") from error
     return tuple(policy for kind in kinds for policy in
                  ([REGISTRY[kind].make(alpha) for alpha in REGISTRY[kind].tuned] or [REGISTRY[kind].make()]))
 
@@ -316,7 +331,9 @@ def find(policies, name, alpha):
     >>> find([exploit(), ucb(.1), ucb(.2154435)], "UCB", .2154435).alpha
     0.2154435
     """
-    for policy in policies:
+    if not isinstance(alpha, (int, float, np.number)):
+        raise ValueError(f"alpha is {alpha!r}: it must be a number, or nan")
+    for policy in as_policies("policies", policies):
         if family_name(policy) == name and (np.isnan(alpha) or np.isclose(policy.alpha, alpha)):
             return policy
-    raise ValueError(f"{name} with alpha {alpha}: there is no such policy")
+    raise ValueError(f"name {name!r} with alpha {alpha}: there is no such policy")

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from lib.normal import expected_excess
 from lib.policies import compile_rules
 from lib.policies.index import TABLE, THOMPSON, benefit
-from lib.problem import checked, noise_var
+from lib.problem import as_count, checked, noise_var
 
 FAR = 9.0           # standard deviations beyond which a normal tail is left out
 LEFT = 1e-12        # discounted weight at which a chain is cut off
@@ -42,7 +42,7 @@ def decoupled(problem, policy, nodes=240):
         Sigma diagonal; each item has at most one feature, each feature at most one item.
     policy : Policy
     nodes : int
-        Points of a chain's grid; the error is the change from half as many.
+        Points of a chain's grid, at least 12; the error is the change from half as many.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def decoupled(problem, policy, nodes=240):
     Raises
     ------
     ValueError
-        When the features do not decouple.
+        When the features do not decouple, or naming the argument and the value that is wrong.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def decoupled(problem, policy, nodes=240):
     >>> decoupled(make_problem([[1]], [1], [1], [[0]], 1, .5, .5), exploit()).value
     0.5
     """
-    problem = checked(problem)
+    problem, nodes = checked(problem), as_count("nodes", nodes, 12)
     used = problem.items != 0
     if np.any(problem.Sigma - np.diag(problem.Sigma.diagonal())):
         raise ValueError("Sigma is not diagonal: the features do not decouple")

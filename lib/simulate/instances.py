@@ -80,5 +80,5 @@ def _padded(problem, order, width):
     """The Instance of a problem whose features are taken in another order, rows padded to `width`."""
     Sigma = np.zeros((len(order), width))
     Sigma[:, :len(order)] = problem.Sigma[np.ix_(order, order)]
-    instance = compile_problem(problem._replace(items=problem.items[:, order]))
+    instance = compile_problem(problem._replace(items=np.ascontiguousarray(problem.items[:, order])))
     return instance._replace(mu=np.pad(problem.mu[order], (0, width - len(order))), Sigma=Sigma)

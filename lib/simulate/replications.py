@@ -14,9 +14,9 @@ import numpy as np
 from lib import streams
 from lib.bound import hindsight
 from lib.policies import compile_rules, lookahead
-from lib.policies.rules import THOMPSON, entry
+from lib.policies.rules import THOMPSON, as_policies, entry
 from lib.posterior import COARSE, FINEST, compile_problem, noise_share
-from lib.problem import Problem, as_floats, checked
+from lib.problem import Problem, as_choice, as_count, as_floats, as_made, as_numbers, as_positions, checked
 from lib.simulate import kernels, square_root, vectorized
 from lib.simulate.instances import Stream, group
 
@@ -87,9 +87,9 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     >>> replicate(problem, [exploit()], 2, horizon=2)
     array([[0.375, 0.375]])
     """
-    policies = list(policies)
+    policies = as_policies("policies", policies)
     run = _runner(problem, policies, _setting(problem, horizon, seed, thetas, reward, truth))
-    pieces = _pieces(_count("first", first, 0), _count("replications", replications, 1))
+    pieces = _pieces(as_count("first", first, 0), as_count("replications", replications, 1))
     rewards = np.empty((len(policies), replications))
     threads, left = min(numba.get_num_threads(), len(pieces)), iter(pieces)
 
@@ -105,8 +105,9 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
 
 def episodes(problem, policies, replications, horizon=100, seed=0, thetas=None, *, reward="expected", first=0, truth=None):
     """The same replications item by item, for pictures and checks: an Episodes; the nine arguments of `replicate`."""
-    run = _runner(problem, list(policies), _setting(problem, horizon, seed, thetas, reward, truth))
-    pieces = [run(piece) for piece in _pieces(_count("first", first, 0), _count("replications", replications, 1))]
+    policies = as_policies("policies", policies)
+    run = _runner(problem, policies, _setting(problem, horizon, seed, thetas, reward, truth))
+    pieces = [run(piece) for piece in _pieces(as_count("first", first, 0), as_count("replications", replications, 1))]
     users = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in Episodes._fields[:4]}
     acted = {name: np.concatenate([getattr(piece, name) for piece in pieces], axis=1) for name in Episodes._fields[4:]}
     return Episodes(**users, **acted)
@@ -127,14 +128,29 @@ def play(problem, policies, stream):
     -------
     rewards : ndarray (P, R)
     decisions : ndarray (P, R, horizon) of bool
+
+    Raises
+    ------
+    ValueError
+        Naming the argument, or the field of it, and the value that is wrong.
     """
-    policies = list(policies)
+    problem, policies = checked(problem), as_policies("policies", policies)
+    stream = _stream(problem, stream)
     rewards = np.empty((len(policies), len(stream.items)))
     decisions = np.empty(rewards.shape + (stream.items.shape[1],), np.bool_)
-    problem = checked(problem)
     grouped, _ = group(problem, stream.items.shape[1])
     _player(problem, policies, grouped)(stream, rewards, decisions)
     return rewards, decisions
+
+
+def _stream(problem, stream):
+    """`stream` as arrays of one shape (R, horizon) that kernels can read, or ValueError."""
+    as_made("stream", stream, Stream, "lib.simulate.Stream")
+    items, *others = (np.ascontiguousarray(as_numbers(name, part)) for name, part in stream._asdict().items())
+    for name, part in zip(Stream._fields, (items, *others)):
+        if part.ndim != 2 or not part.size or part.shape != items.shape:
+            raise ValueError(f"{name} of the stream must have shape (R, horizon) as items has, {items.shape}, got {part.shape}")
+    return Stream(as_positions("items", items.ravel(), len(problem.items)).reshape(items.shape), *others)
 
 
 def truncation(problem, horizon=100):
@@ -144,15 +160,9 @@ def truncation(problem, horizon=100):
     that lose, and that of forwarding all that gain, theta known: the hindsight bound and its mirror image.
     """
     problem = checked(problem)
-    left = problem.gamma ** _count("horizon", horizon, 1)
+    left = problem.gamma ** as_count("horizon", horizon, 1)
     mirrored = problem._replace(mu=-problem.mu, cost=-problem.cost)
     return -left * hindsight(mirrored), left * hindsight(problem)
-
-
-def _count(name, value, low):
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
-    return int(value)
 
 
 def _pieces(first, replications):
@@ -164,18 +174,17 @@ def _pieces(first, replications):
 def _setting(problem, horizon, seed, thetas, reward, truth):
     """The Setting of checked arguments."""
     problem = checked(problem)
-    truth = problem if truth is None else checked(truth)
+    truth = problem if truth is None else checked(truth, "truth")
     for name, of in (("number of items", lambda p: len(p.items)), ("cost", lambda p: p.cost), ("gamma", lambda p: p.gamma)):
         if of(truth) != of(problem):
             raise ValueError(f"truth must have the {name} of the problem, {of(problem)}, got {of(truth)}")
-    if reward not in ("expected", "realised"):
-        raise ValueError(f'reward is {reward!r}: it must be "expected" or "realised"')
+    as_choice("reward", reward, ("expected", "realised"))
     streams.generator(seed)
     if thetas is not None:
         thetas = as_floats("thetas", thetas, 2)
         if thetas.shape[1] != len(truth.mu):
             raise ValueError(f"thetas must have one column per feature, got {thetas.shape[1]} for {len(truth.mu)}")
-    return Setting(truth, _count("horizon", horizon, 1), seed, thetas, reward == "realised")
+    return Setting(truth, as_count("horizon", horizon, 1), seed, thetas, reward == "realised")
 
 
 def _player(problem, policies, grouped):
