@@ -30,6 +30,7 @@ COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
 FINEST = 1e-23      # and from which its square root can
 
 jit = numba.njit(nogil=True, cache=True, error_model="numpy")
+inlined_jit = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)   # handing over an Instance takes longer
 
 
 class Instance(NamedTuple):
@@ -67,7 +68,7 @@ def noise_share(problem):
     return float((noise_vars(problem)[there] / scale[there]).min()) if there.any() else np.inf
 
 
-@jit
+@inlined_jit
 def dot(instance, i, vector):
     """x.vector for item i."""
     total = 0.0
@@ -76,7 +77,7 @@ def dot(instance, i, vector):
     return total
 
 
-@jit
+@inlined_jit
 def times(instance, i, matrix, out):
     """out = matrix' x for item i: Sigma x where the matrix is symmetric."""
     out[:] = 0.0
@@ -86,14 +87,14 @@ def times(instance, i, matrix, out):
             out[b] += size * row[b]
 
 
-@jit
+@inlined_jit
 def project(instance, i, Sigma, gain):
     """gain = Sigma x; x Sigma x is returned."""
     times(instance, i, Sigma, gain)
     return max(dot(instance, i, gain), 0.0)
 
 
-@jit
+@inlined_jit
 def shrink(Sigma, gain, total):
     """Sigma -= gain gain' / total, symmetric to the last bit; nothing where total is 0."""
     if total > 0.0:

@@ -51,7 +51,7 @@ class Beliefs(NamedTuple):
     voi: np.ndarray      # (B, n) values of information, -1 where not computed yet
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, forceinline=True)
 def _explained(instance, j, Sigma, S, h):
     """What of the variance of x_j.theta under Sigma is gone under S, and what is left; h = S x_j."""
     left, prior = project(instance, j, S, h), 0.0
@@ -98,7 +98,7 @@ def voi(instance, x, mu, Sigma, ahead, steps, cut):
             known, left = _explained(instance, j, Sigma, S, h)
             cross, total_j = dot(instance, j, g), left + instance.noise_var[j]
             more = known + min(cross * cross / spare, left)
-            if net * net < cut * cut * more:
+            if cross != 0.0 and net * net < cut * cut * more:
                 total += discount * max(gain(net, sqrt(more)) - gain(net, sqrt(known)), 0.0)
             if total_j > 0:
                 ratio = cross / total_j

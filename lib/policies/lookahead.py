@@ -19,7 +19,7 @@ from lib import streams
 from lib.normal import gain
 from lib.policies.projection import mean_projection
 from lib.policies.rules import DIRECTED, GRADIENT, PHASED, QUANTILE, ROLLOUT, entry
-from lib.posterior import COARSE, compile_problem, dot, jit, learn, noise_share, project
+from lib.posterior import COARSE, compile_problem, dot, inlined_jit, jit, learn, noise_share, project
 from lib.problem import effective_horizon
 
 TINY = 1e-9                     # squared length, relative, below which a remainder counts as nothing
@@ -55,7 +55,7 @@ class State(NamedTuple):
     phase: np.ndarray       # (3,) number of the phase, directions explored, items left to exploit
 
 
-@jit
+@inlined_jit
 def inner(x, y):
     """x.y; for the items as rows, which is quicker where few elements are zero."""
     total = 0.0
@@ -191,7 +191,7 @@ def overruled(instance, ahead, mu, Sigma, i, alpha, futures):
     return mean >= -GUARD * error if base else mean > GUARD * error
 
 
-@jit
+@inlined_jit
 def by_gain(instance, ahead, state, kind, alpha, i, net):
     """Knowledge gradient and lookahead on scores: what one feedback adds to later items against the loss -net."""
     if net > 0.0 or alpha == 0.0:
@@ -204,7 +204,7 @@ def by_gain(instance, ahead, state, kind, alpha, i, net):
     return later * ahead.reach[i] * gain(net, sd) > -net
 
 
-@jit
+@inlined_jit
 def decide(instance, ahead, state, rule, i, n):
     """Does the policy `rule` = (kind, alpha, futures) forward item i, the n-th to arrive (from 0)?"""
     kind, alpha, futures = rule
