@@ -258,7 +258,7 @@ INNER = {"dp.exploration_benefits": "takes arrays as bytes, which policies.compi
          "posterior.step": "says in its first line that it checks nothing: `update` is the public edge"}
 
 
-LOADERS = {f"datasets.{name}" for name in ("arxiv", "movielens", "ratings", "write_movielens", "yelp")}   # not held to the table yet
+LOADERS = {f"datasets.{name}" for name in ("arxiv", "citeulike", "movielens", "ratings", "write_movielens", "yelp")}   # not held to the table yet
 
 
 def public():
