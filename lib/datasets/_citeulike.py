@@ -14,6 +14,7 @@ from lib import cache
 from lib.datasets import readers
 from lib.datasets.records import Dataset, Sums
 from lib.datasets.topics import STEPS, checked, labels, learn_topics, reader_sums, unread
+from lib.problem import as_count, as_path
 
 RATIOS = (1, 4)
 RIDGE = 1.0                                    # the best of RIDGES at both ratios: see ridge_errors
@@ -45,9 +46,10 @@ def citeulike(folder=None, ratio=1, articles=500):
     ValueError
         An argument out of range, or raw files that do not fit together.
     """
-    arrays = load() if folder is None else derive(folder)
-    if ratio not in RATIOS:
+    if as_count("ratio", ratio) not in RATIOS:
         raise ValueError(f"ratio is {ratio!r}: it must be one of {RATIOS}")
+    as_count("articles", articles)
+    arrays = load() if folder is None else derive(as_path("folder", folder))
     rows, wrong = checked(arrays["topics"] / STEPS)
     if not 1 <= articles <= len(rows):
         raise ValueError(f"articles is {articles}: it must lie in 1 to {len(rows)}")

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lib.datasets import priors, records
+from lib.problem import as_count, as_floats, as_made, as_positions, as_scalar
 
 
 class Predictions(NamedTuple):
@@ -42,8 +43,10 @@ def predict(dataset, prior, users, seen=0.5):
     -------
     Predictions
     """
-    if dataset.ratings is None:
-        raise ValueError(f"{dataset.source} keeps sums over ratings only: there is nothing to predict")
+    if records.as_dataset(dataset).ratings is None:
+        raise ValueError(f"the dataset {dataset.source} keeps sums over ratings only: there is nothing to predict")
+    prior, users = priors.as_prior(prior, dataset), as_positions("users", users, len(dataset.users))
+    as_scalar("seen", seen)
     if not 0 <= seen < 1:
         raise ValueError(f"seen is {seen}: it must lie in [0, 1)")
     begin, end = dataset.ratings.start[users], dataset.ratings.start[users + 1]
@@ -59,6 +62,18 @@ def predict(dataset, prior, users, seen=0.5):
                        dataset.ratings.value[later])
 
 
+def as_predictions(predictions):
+    """`predictions` with four finite arrays of one length and positive spreads, or ValueError."""
+    as_made("predictions", predictions, Predictions, "lib.datasets.predict")
+    parts = {name: as_floats(name, part, 1) for name, part in predictions._asdict().items()}
+    for name, part in parts.items():
+        if len(part) != len(parts["user"]):
+            raise ValueError(f"{name} of the predictions must have {len(parts['user'])} elements, as user has, got {len(part)}")
+    if (parts["sd"] <= 0).any():
+        raise ValueError(f"sd of the predictions is {parts['sd'].min()}: it must be positive")
+    return Predictions(predictions.user, parts["mean"], parts["sd"], parts["rating"])
+
+
 def scores(predictions, levels=(0.5, 0.8, 0.95)):
     """How well predictions fit: root mean square error, bias, mean log density, and interval coverage.
 
@@ -68,6 +83,9 @@ def scores(predictions, levels=(0.5, 0.8, 0.95)):
     >>> scores(p)["coverage_0.95"]
     0.5
     """
+    predictions = as_predictions(predictions)
+    for level in as_floats("levels", levels, 1):
+        as_scalar("levels", level, 0, 1)
     z = (predictions.rating - predictions.mean) / predictions.sd
     found = {"ratings": len(z), "rmse": float(np.sqrt(np.mean((z * predictions.sd)**2))),
              "bias": float(np.mean(z * predictions.sd)),
@@ -81,6 +99,8 @@ def calibration(predictions, bins=10):
 
     Ratings of one user go together, so the standard error is that of a mean over users' totals.
     """
+    predictions = as_predictions(predictions)
+    bins = as_count("bins", bins, 1, len(predictions.mean))
     order = np.argsort(predictions.mean, kind="stable")
     rows = []
     for part in np.array_split(order, bins):
@@ -97,6 +117,9 @@ def residuals(dataset, users):
 
     For the spread by number of features, departures from the normal, and drift over time.
     """
+    if records.as_dataset(dataset).ratings is None:
+        raise ValueError(f"the dataset {dataset.source} keeps sums over ratings only: there are no residuals")
+    users = as_positions("users", users, len(dataset.users), 1)
     dataset = priors.rescaled(dataset, priors.sizes(dataset))
     dataset = priors.less(dataset, priors.common(priors.user_sums(dataset, users)))
     thetas = priors.coefficients(priors.user_sums(dataset, users))
@@ -108,5 +131,8 @@ def residuals(dataset, users):
 
 def normal_quantiles(values):
     """(standard normal quantiles, sorted standardised values), for a quantile plot."""
+    values = as_floats("values", values, 1)
+    if not np.ptp(values):
+        raise ValueError(f"values are all {values[0]}: they cannot be standardised")
     values = np.sort((values - np.mean(values)) / np.std(values))
     return ndtri((np.arange(len(values)) + 0.5) / len(values)), values

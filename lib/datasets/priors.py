@@ -24,6 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 
 from lib.datasets import records
+from lib.problem import as_choice, as_count, as_covariance, as_floats, as_made, as_numbers, as_positions, as_scalar
 
 CUT = 1e-9              # share of the largest eigenvalue below which a sum of x x' is singular in a direction
 STALLED = 1e-6          # share of the spreads by which a covariance may still move when a fit counts as converged
@@ -45,10 +46,20 @@ class Prior(NamedTuple):
     undetermined: tuple = ()     # tuples of names: features that the ratings do not tell apart, or say nothing of
 
 
+def as_prior(prior, dataset):
+    """`prior` where it is a Prior over the features of `dataset`, or ValueError naming what is wrong."""
+    as_made("prior", prior, Prior, "lib.datasets.prior")
+    k = dataset.items.shape[1]
+    mu = as_floats("mu", prior.mu, 1)
+    if mu.shape != (k,):
+        raise ValueError(f"mu of the prior must have one element per feature, got {len(mu)} for {k}")
+    as_choice("noise", prior.noise, ("features", "constant"))
+    return prior._replace(mu=mu, Sigma=as_covariance("Sigma", prior.Sigma, k), noise_sd=as_scalar("noise_sd", prior.noise_sd, 0))
+
+
 def weights(dataset, noise):
     """(n,) weight of a rating of each item: 1/I(x) for noise="features", 1 for noise="constant"."""
-    if noise not in ("features", "constant"):
-        raise ValueError(f"noise is {noise!r}: it must be 'features' or 'constant'")
+    as_choice("noise", noise, ("features", "constant"))
     return 1 / np.count_nonzero(dataset.items, axis=1) if noise == "features" else np.ones(len(dataset.items))
 
 
@@ -152,6 +163,9 @@ def theta_draws(dataset, prior, users, seed=0):
     >>> theta_draws(data, fit, fit.held_out).shape
     (104, 6)
     """
+    dataset = records.as_dataset(dataset)
+    prior, users = as_prior(prior, dataset), as_positions("users", users, len(dataset.users))
+    as_count("seed", seed, 0)
     means, covs = posteriors(user_sums(dataset, users, prior.noise), prior.mu, prior.Sigma, prior.noise_sd**2)
     size = sizes(dataset)
     values, vectors = np.linalg.eigh(covs * np.outer(size, size))
@@ -338,9 +352,13 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
     >>> prior(datasets.movielens(), holdout=0).mu.round(1)
     array([3.9, 3.5, 3.4, 3.7, 3.7, 3.6])
     """
-    if method not in ("least_squares", "empirical_bayes"):
-        raise ValueError(f"method is {method!r}: it must be 'least_squares' or 'empirical_bayes'")
-    ridge = np.asarray(dataset.ridge if ridge is None else ridge, dtype=float)
+    dataset = records.as_dataset(dataset)
+    as_choice("method", method, ("least_squares", "empirical_bayes"))
+    as_choice("noise", noise, ("features", "constant"))
+    as_count("seed", seed, 0)
+    as_scalar("holdout", holdout)
+    as_count("min_ratings", min_ratings, 0)
+    ridge = as_numbers("ridge", dataset.ridge if ridge is None else ridge)
     if not (np.isfinite(ridge).all() and (ridge >= 0).all() and ridge.shape in ((), (dataset.items.shape[1],))):
         raise ValueError(f"ridge is {ridge}: it must be finite and nonnegative, one number or one a feature")
     size = sizes(dataset)

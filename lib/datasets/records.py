@@ -78,6 +78,7 @@ def code_table():
 
 def shares(flags):
     """`flags` (m, k) of zeros and ones with each non-zero row divided by its sum (paper, section IV-A)."""
+    flags = as_floats("flags", flags, 2)
     total = flags.sum(axis=1, keepdims=True)
     return flags / np.where(total > 0, total, 1)
 
@@ -146,6 +147,10 @@ def assemble(user, item, value, time, rows, users, item_names):
 
 def flag(labels, categories):
     """(m, k) ones where a list of labels holds a category as a whole; ValueError where none ever does."""
+    if isinstance(categories, str) or not hasattr(categories, "__len__"):
+        raise ValueError(f"categories is {categories!r}: it must be a list of names")
+    if not hasattr(labels, "__len__"):
+        raise ValueError(f"labels is {labels!r}: it must be a list of lists of names")
     column = {name: j for j, name in enumerate(categories)}
     if len(column) < len(categories) or not column:
         raise ValueError(f"categories is {categories!r}: it must name one or more, each once")
@@ -162,6 +167,9 @@ def flag(labels, categories):
 
 def by_category(source, labels, categories, notes, columns, users, item_names):
     """Items as shares of `categories` from their `labels`, and ratings from `columns` (see `assemble`)."""
+    for name, part, least in (("columns", columns, 4), ("users", users, 1), ("item_names", item_names, 1)):
+        if not hasattr(part, "__len__") or len(part) < least:
+            raise ValueError(f"{name} is {part!r}: it must hold {least} or more")
     items, probs, rows = distinct(shares(flag(labels, categories)))
     kept, counts = assemble(*columns, rows, users, item_names)
     counts |= {"items_read": len(rows), "items_without_feature": int((rows < 0).sum())}

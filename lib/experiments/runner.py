@@ -163,6 +163,7 @@ def check(spec, count, target_se, chunk):
         raise ValueError(f"chunk is {chunk!r}: it must be a power of two up to {CHUNK}")
     if target_se is not None:
         as_scalar("target_se", target_se, 0)
+    build(spec)
     if spec.reference not in families(spec):
         raise ValueError(f"{spec.name}: the reference is {spec.reference!r}, no policy of the spec")
 
