@@ -32,7 +32,9 @@ PARTS = ("lib", "tests", "_ext", "bench", "data", "chapters", "_static", "confte
          "constraints.txt", "Makefile", "README.md", "CONTRIBUTING.md", ".importlinter", "_config.yml", "_toc.yml")
 NO_UNITS = {f"tests/test_{name}.py" for name in ("book", "browser", "canary", "check", "ci", "contributing", "documents",
                                                  "layers")}      # of the book and its tools, not of lib
-SECONDS, LIMIT = 4, 90          # of a test, when nothing is planted, and of a mutant
+SECONDS = 3                     # of a test without an error, by the processor's clock
+LISTENING, RUNNING = 60, 30     # after which no further test of a file is begun without an error, or chosen for a mutant
+LIMIT = 120                     # of a mutant
 OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
              ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
              ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.And: ("and", "or"), ast.Or: ("or", "and")}
@@ -166,7 +168,8 @@ class Listener:
     """A plugin of pytest: runs the tests `wanted` alone, in that order, and notes seconds, outcome and functions of lib called."""
 
     def __init__(self, root, wanted=None, listen=False):
-        self.lib, self.wanted, self.listen, self.notes, self.called = str(root / "lib"), wanted, listen, {}, set()
+        self.lib, self.wanted, self.listen = str(root / "lib"), wanted, listen
+        self.notes, self.called, self.begun = {}, set(), time.monotonic()
 
     def pytest_collection_modifyitems(self, config, items):
         if self.wanted is not None:
@@ -182,8 +185,12 @@ class Listener:
     def pytest_runtest_logstart(self):
         self.called, self.start = set(), time.monotonic()
         if self.listen:
-            signal.alarm(SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
             sys.setprofile(self.note)
+
+    def pytest_runtest_setup(self, item):
+        if self.listen and time.monotonic() > self.begun + LISTENING:
+            item.session.shouldstop = "enough"
 
     def pytest_runtest_logreport(self, report):
         outcome, *_ = self.notes.get(report.nodeid, ("passed",))
@@ -192,7 +199,7 @@ class Listener:
                                             for name, line in self.called))
 
     def pytest_runtest_logfinish(self):
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         sys.setprofile(None)
 
 
@@ -210,7 +217,7 @@ def child(root, files, compiled, listener, answer, key):
     os.environ.update(NUMBA_DISABLE_JIT=str(int(not compiled)), NUMBA_CACHE_DIR=str(root / "numba"),
                       PYTHONDONTWRITEBYTECODE="1", TMPDIR=str(root / "tmp"))
     tempfile.tempdir = None
-    signal.signal(signal.SIGALRM, too_long)
+    signal.signal(signal.SIGPROF, too_long)
     import numba
     import pytest
     numba.config.DISABLE_JIT = int(not compiled)
@@ -218,7 +225,7 @@ def child(root, files, compiled, listener, answer, key):
     if key and compiled:
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(root / "numba" / key)
     stop = [] if listener.listen else ["-x"]
-    code = pytest.main(["-q", "-m", "not slow", "--tb=line", "-p", "no:nbval", "-o", "addopts=--strict-markers", *stop, *files], plugins=[listener])
+    code = pytest.main(["-q", "-m", "not slow", "--tb=line", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:nbval", "-o", "addopts=--strict-markers", *stop, *files], plugins=[listener])
     Path(answer).write_text(json.dumps([int(code), listener.notes]))
     os._exit(0)
 
@@ -283,7 +290,8 @@ class Bench:
         if not compiled:
             self.free.put(copy)
         self.quiet[compiled][file] = notes
-        note.write_text(json.dumps([text, notes]))
+        if notes:
+            note.write_text(json.dumps([text, notes]))
         print(f"{file} {'compiled' if compiled else 'interpreted'}: {len(notes)} tests, "
               f"{sum(outcome == 'passed' for outcome, *_ in notes.values())} in time", flush=True)
 
@@ -295,7 +303,11 @@ class Bench:
                 if outcome == "passed":
                     chosen.append((here not in called, step, seconds, name))
         calling = [test for test in chosen if not test[0]]
-        return [name for *_, name in sorted(calling or chosen)]
+        taken, spent = [], 0
+        for *_, seconds, name in sorted(calling or chosen):
+            spent += seconds
+            taken += [name] if spent < RUNNING or not taken else []
+        return taken
 
     def attempt(self, mutant, compiled, copy):
         """How a mutant ends, "caught", "over" or "survived", and by which test."""
@@ -360,8 +372,8 @@ def equivalent():
 def preload():
     """What every child needs, read once; nothing of lib."""
     os.environ.update(OPENBLAS_NUM_THREADS="1", MPLBACKEND="Agg")
-    for name in ("numpy numba scipy.stats scipy.optimize scipy.integrate matplotlib.pyplot pandas pytest hypothesis grimp nbformat jupytext "
-                 "nbval.plugin jupyter_cache.base _pytest.doctest").split():
+    for name in ("numpy numba scipy.stats scipy.optimize scipy.integrate matplotlib.pyplot pandas pytest grimp nbformat jupytext "
+                 "jupyter_client jupyter_cache.base _pytest.doctest").split():
         try:
             __import__(name)
         except ImportError:

@@ -284,6 +284,22 @@ def test_the_table_does_not_depend_on_threads(table):
         numba.set_num_threads(before)
 
 
+@pytest.mark.parametrize("a, b", [(0, 1), (1, 0), (2, 0)])
+def test_a_difference_is_that_of_the_pairs(a, b):
+    values = np.random.default_rng(3).standard_normal((3, 300)) + np.array([[1], [3], [-2]])
+    apart = (values[a] - values[b]).tolist()
+    found = moments.difference(moments.moments(values), a, b)
+    assert found.mean == pytest.approx(plain.fmean(apart)) and found.se == pytest.approx(plain.stdev(apart) / math.sqrt(300))
+
+
+def test_a_mean_over_users_is_that_of_the_pairs():
+    values = np.random.default_rng(4).standard_normal((3, 40)) + np.array([[1], [3], [-2]])
+    found = experiments.over_users(values, 1)
+    for p in range(3):
+        apart = (values[p] - values[1]).tolist()
+        assert found.mean[p] == pytest.approx(plain.fmean(apart)) and found.se[p] == pytest.approx(plain.stdev(apart) / math.sqrt(40))
+
+
 def test_equal_policies_differ_by_exactly_nothing():
     values = np.random.default_rng(2).standard_normal(400)
     assert moments.difference(moments.moments(np.array([values, values])), 0, 1) == (0, 0)

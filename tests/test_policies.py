@@ -30,6 +30,26 @@ def test_labels_tell_policies_apart():
     assert policies.label(policies.exploit()) == "Exploitation"
 
 
+@pytest.mark.parametrize("policy, name", [
+    (policies.ucb(.5), "UCB, alpha = 0.5"), (policies.thompson(), "Thompson sampling"), (policies.dtd_ucb(.5), "DTD-UCB, alpha = 0.5"),
+    (policies.dtd_ucb(1, "prior"), "DTD-UCB, law prior, alpha = 1"), (policies.dtd_dp(), "DTD-DP, alpha = 1"),
+    (policies.dtd_dp(2, "model"), "DTD-DP, noise of the model, alpha = 2"), (policies.dtd_dp(1, law="own"), "DTD-DP, law own, alpha = 1"),
+    (policies.dtd_dp(1, "model", "prior"), "DTD-DP, noise of the model, law prior, alpha = 1"),
+    (policies.gittins(), "Gittins, x = 1, alpha = 1"), (policies.clusters(), "Hard clusters, alpha = 1"),
+    (policies.rollout(.5, 7), "Rollout of 7, alpha = 0.5")])
+def test_a_label_says_the_family_its_noise_and_its_law(policy, name):
+    assert policies.label(policy) == name
+
+
+def test_defaults_are_those_that_the_docstrings_state():
+    assert policies.Policy("ucb") == ("ucb", 0, "basis", "euclid", 0)
+    assert policies.dtd_dp() == policies.dtd_dp(1, "basis", "euclid") and policies.dtd_ucb(1) == policies.dtd_ucb(1, "euclid")
+    assert policies.gittins() == policies.dtd_dp(1, "model", "always") and policies.clusters() == policies.dtd_dp(1, "model", "own")
+    assert policies.rollout(1).futures == 200
+    for make in (policies.knowledge_gradient, policies.scores, policies.information_directed, policies.bayes_ucb, policies.phased):
+        assert make().alpha == 1
+
+
 def test_mean_projection_equals_the_loops_and_the_mean_of_the_law():
     p = problem()
     means = policies.mean_projection(p)
@@ -72,6 +92,17 @@ def test_the_table_holds_the_programs_exploration_benefit(noise):
         got = [benefit(rules, rules.row[1, i], *at) for at in zip(z, var)]
         assert got == pytest.approx(want, abs=8e-3)
     assert benefit(rules, rules.row[1, 3], -0.1, 1.0) == 0
+
+
+@pytest.mark.parametrize("gamma", [0.2, 0.5])
+def test_a_table_of_benefits_reaches_as_far_as_it_must_and_one_step_further(gamma):
+    prec = 0.7
+    high, benefits = dp.exploration_benefits(np.array([0.5, 2.0]).tobytes(), np.array([0.4, 0.6]).tobytes(), gamma, prec)
+    rows, columns = benefits.shape
+    reach = program.REACH / -np.log(gamma) * 4                      # what REACH items of the largest magnitude tell
+    assert len(high) == rows and rows - 2 <= np.log(1 + reach / prec) / program.STEP < rows - 1
+    last = high.min() + program.FINE * (columns - 1) - program.DEEP
+    assert 0 < last <= program.FINE                                 # z from DEEP below the kink to the cost
 
 
 def indifference(rules, var):
