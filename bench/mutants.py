@@ -221,7 +221,6 @@ def child(root, files, compiled, listener, answer, key):
     import numba
     import pytest
     numba.config.DISABLE_JIT = int(not compiled)
-    import lib                                          # it names the folder of compiled code
     if key and compiled:
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(root / "numba" / key)
     stop = [] if listener.listen else ["-x"]

@@ -12,13 +12,11 @@ import types
 import numpy as np
 import pytest
 
-from lib import bound, dp, policies
+from lib import policies
 from lib.datasets import Dataset, Prior, Ratings
 from lib.datasets.prediction import Predictions
 from lib.dp.program import Table
 from lib.experiments import Family, Knobs, Spec
-from lib.policies import Family as Kind
-from lib.posterior import Belief
 from lib.problem import make_problem
 from lib.simulate import Episodes, Stream
 
