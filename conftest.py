@@ -27,7 +27,6 @@ ROOT = Path(__file__).resolve().parent
 CHAPTERS = ROOT / "chapters"
 REFERENCE = ROOT / "tests" / "reference"
 PICTURES = ("text/html", "image/png", "image/jpeg", "image/svg+xml")
-STARTED = time.monotonic()
 OVER = "the time of --within was over"
 NOT_COMPARED = PICTURES + tuple(f"application/papermill.record/{kind}" for kind in PICTURES)
 
@@ -40,7 +39,7 @@ def pytest_addoption(parser):
     parser.addoption("--update-reference", action="store_true",
                      help="rewrite tests/reference from this run instead of comparing")
     parser.addoption("--within", type=float, metavar="SECONDS",
-                     help="start no test after this time, and say how many were left")
+                     help="start no test after this time, counted from the first, and say how many were left")
     parser.addoption("--whole-book", action="store_true", help="fail when a cell of a chapter is not selected")
 
 
@@ -85,7 +84,8 @@ def check_whole_book(config, ids):
 
 
 def pytest_runtest_setup(item):
-    if item.config.option.within is not None and time.monotonic() - STARTED > item.config.option.within:
+    started = item.config.stash.setdefault(STARTED, time.monotonic())       # once everything is collected
+    if item.config.option.within is not None and time.monotonic() - started > item.config.option.within:
         pytest.skip(OVER)
 
 
@@ -99,7 +99,7 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(f"chapters/{path.name} was passed over: the chapters are the .md files, delete it")
 
 
-CHANGES = pytest.StashKey()
+CHANGES, STARTED = pytest.StashKey(), pytest.StashKey()
 
 
 def code_cells(path):

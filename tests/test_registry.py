@@ -101,7 +101,7 @@ def test_a_data_set_is_its_loader_and_one_entry(monkeypatch):
         return datasets.ratings("data/sample/items.csv", "data/sample/ratings.csv")
     monkeypatch.setitem(sources.LOADERS, "toy", toy_ratings)
     monkeypatch.delenv("BOOK_YELP", raising=False)
-    spec = experiments.Spec("toy ratings", "rated", (("dataset", "toy"), ("holdout", 0), ("min_ratings", 1)), costs=(3.5,),
+    spec = experiments.Spec("toy ratings", "rated", (("dataset", "toy"), ("holdout", 0), ("min_ratings", 1), ("method", "empirical_bayes")), costs=(3.5,),
                             policies=grid(("exploit", "ucb")), replications=(128,) * 2, tuning=(128,) * 2, sequences=(20,) * 2, tol=None)
     table = experiments.run(spec)
     assert set(table.policy) == {"Exploitation", "UCB"} and table["bound"].iloc[0] > table["mean"].max() - 3 * table.se.max()
