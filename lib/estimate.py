@@ -109,8 +109,10 @@ def degrees_of_freedom(variances, dfs):
     variances, dfs = as_numbers("variances", variances), _size("dfs", dfs, 1)
     if (variances < 0).any():
         raise ValueError(f"variances holds {variances.min()}: a variance is nonnegative")
-    total = variances.sum()
-    return total**2 / (variances**2 / dfs).sum() if total > 0 else np.float64(np.inf)
+    if not variances.any():
+        return np.float64(np.inf)
+    shares = variances / variances.max()                # whose squares do not vanish in floating point
+    return shares.sum()**2 / (shares**2 / dfs).sum()
 
 
 def interval(mean, se, sign="", count=np.inf):

@@ -166,8 +166,8 @@ def test_full_observation_of_two_items_by_enumeration():
     (lambda: bound.decomposition(make_problem([[1, 1]], [1], [0, 0], np.eye(2), 1, 0, .9)), "items\\[0\\] sums to 2"),
     (lambda: bound.decomposition(small(), noise="both"), "noise is 'both'"),
     (lambda: bound.decomposition(small(), tol=2), "tol is 2"),
-    (lambda: bound.decomposition_sampled(small(), 1, 0), "draws is 1"),
-    (lambda: bound.full_observation(small(), 1, 0), "sequences is 1"),
+    (lambda: bound.decomposition_sampled(small(), 1, 0), "draws must be an integer of at least 2, got 1"),
+    (lambda: bound.full_observation(small(), 1, 0), "sequences must be an integer of at least 2, got 1"),
     (lambda: bound.full_observation(small()._replace(noise_sd=1e-9), 10, 0), "noise_sd is 1e-09")])
 def test_wrong_arguments_are_named(change, words):
     with pytest.raises(ValueError, match=words):

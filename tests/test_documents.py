@@ -210,7 +210,7 @@ def test_the_stored_file_is_small_and_described():
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"ratio": 2}, r"ratio is 2: it must be one of \(1, 4\)"), ({"articles": 0}, "articles is 0: it must lie in 1 to 4000"),
+    ({"ratio": 2}, r"ratio is 2: it must be one of \(1, 4\)"), ({"articles": 0}, "articles must be an integer of at least 1, got 0"),
     ({"articles": 4001}, "articles is 4001")])
 def test_citeulike_errors(options, message):
     with pytest.raises(ValueError, match=message):
@@ -223,7 +223,10 @@ def test_the_stored_numbers_come_from_the_raw_files():
     stored, derived = _citeulike.load(), _citeulike.derive(SHARED / "citeulike-t")
     assert stored.keys() == derived.keys()
     for name, value in stored.items():
-        np.testing.assert_array_equal(value, derived[name], err_msg=name)
+        if value.dtype.kind == "f":                    # the last digit of a sum is the processor's
+            np.testing.assert_allclose(value, derived[name], rtol=1e-6 if value.dtype == np.float32 else 1e-12, err_msg=name)
+        else:
+            np.testing.assert_array_equal(value, derived[name], err_msg=name)
 
 
 # arXiv

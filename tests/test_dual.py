@@ -377,10 +377,10 @@ def test_threads_and_seeds():
     (lambda: bound.best(small(), 0), "budget_seconds is 0"),
     (lambda: bound.dual_second(small(), outer=3), "outer is 3"),
     (lambda: bound.dual_first(small()._replace(noise_sd=1e-12), 10), "noise_sd is 1e-12"),
-    (lambda: bound.full_first(small()._replace(noise_sd=1e200), 32), r"noise_sd is 1e\+200"),
+    (lambda: bound.full_first(small()._replace(noise_sd=1e200), 32), r"noise_sd is too large, 1e\+200"),
     (lambda: bound.control(small(), Lives([[0]], [[0.]], [[[True, False]]], [[0.]])), "must have shapes"),
     (lambda: bound.control(small(), Lives([[0]], [[0.]], [[[True]]], [[0.], [1.]])), r"rewards must have shape \(1, 1\)"),
-    (lambda: bound.gap(small(), Lives([[3]], [[0.]], [[[True]]], None)), "there are 3 items"),
+    (lambda: bound.gap(small(), Lives([[3]], [[0.]], [[[True]]], None)), "items runs from 3 to 3: it must hold integers from 0 to 2"),
 ])
 def test_errors_name_the_argument(call, words):
     with pytest.raises(ValueError, match=words):

@@ -1,4 +1,5 @@
 """The report on a stream of one's own: a page from good files, one clear line and nothing else from bad ones."""
+from html import escape
 import itertools
 import os
 from pathlib import Path
@@ -75,13 +76,13 @@ def test_names_of_features_are_text(tmp_path, capsys, names):
     said, text = capsys.readouterr(), page.read_text(encoding="utf-8")
     assert not said.err and "numbers out of range" not in text
     for name in names:
-        assert f"<td>{report.escape(name.strip(), quote=False)}</td>" in text
+        assert f"<td>{escape(name.strip(), quote=False)}</td>" in text
     assert "<b>_</b>" not in text
 
 
 @pytest.mark.slow
 def test_no_warning_of_numpy_reaches_a_user(tmp_path, capsys):
-    sample, page = Path(report.__file__).parents[1] / "data" / "sample", tmp_path / "page.html"
+    sample, page = Path(report.__file__).parents[2] / "data" / "sample", tmp_path / "page.html"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert report.main([str(sample / "items.csv"), str(sample / "ratings.csv"), "--cost", "-1e-3", "--min-ratings", "2",
@@ -233,7 +234,7 @@ runpy.run_module("lib.report", run_name="__main__", alter_sys=True)"""
 def command(folder):
     """The command as a process of its own, reading the items from the pipe items.csv, modules of `folder` found first."""
     return subprocess.Popen([sys.executable, "-c", COMMAND, str(folder / "items.csv"), "r", "--cost", "3", "--output",
-                             str(folder / "page.html")], stderr=subprocess.PIPE, text=True, cwd=Path(report.__file__).parents[1],
+                             str(folder / "page.html")], stderr=subprocess.PIPE, text=True, cwd=Path(report.__file__).parents[2],
                             env=os.environ | {"PYTHONPATH": str(folder)})
 
 

@@ -372,7 +372,7 @@ def test_lists_will_do_where_arrays_are_meant_and_nothing_else_is_a_problem():
     problem = dense()
     lists = problem._replace(items=problem.items.tolist(), mu=problem.mu.tolist(), Sigma=problem.Sigma.tolist())
     assert np.array_equal(simulate.replicate(lists, POLICIES, 3, 5), simulate.replicate(problem, POLICIES, 3, 5))
-    with pytest.raises(ValueError, match="problem is 'dense': use lib.problem.make_problem"):
+    with pytest.raises(ValueError, match="problem is 'dense', no Problem: use lib.problem.make_problem"):
         simulate.replicate("dense", POLICIES, 2, 3)
 
 

@@ -1,8 +1,17 @@
 """A stream of your own, analysed from end to end: `python -m lib.report items.csv ratings.csv --cost 3.5`.
 
-analysis: what is computed; checks: what to be warned of; page: how it is shown, and the command line.
+analysis: what is computed; checks: what to be warned of; page: how it is shown, and the command line; interrupt: how
+Ctrl-C ends it.
 """
-from lib.report.analysis import Analysis, analyse
-from lib.report.page import main
+import signal
+import sys
+
+from lib.report.interrupt import stop
+
+if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, stop)          # `python -m lib.report` is starting: before the slow imports
+
+from lib.report.analysis import Analysis, analyse  # noqa: E402
+from lib.report.page import main  # noqa: E402
 
 __all__ = ["Analysis", "analyse", "main"]

@@ -20,15 +20,9 @@ from lib import cache, datasets, experiments, figures, policies
 from lib.estimate import interval
 from lib.problem import as_scalar
 from lib.report import analysis, checks
+from lib.report.interrupt import INTERRUPTED
 
-INTERRUPTED = 130
 BINS = 8                                        # of predictions, two in each at least
-
-
-def stop(*_):
-    """End the process at once: a handler of Ctrl-C that no library can turn into a traceback."""
-    os.write(2, b"interrupted: no page was written\n")
-    os._exit(INTERRUPTED)
 
 
 PAGE = """<!DOCTYPE html>
