@@ -1,4 +1,5 @@
 """The report on a stream of one's own: a page from good files, one clear line and nothing else from bad ones."""
+from functools import partial
 from html import escape
 import itertools
 import os
@@ -226,16 +227,12 @@ def test_an_interruption_is_one_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == "interrupted: no page was written\n" and not list(tmp_path.iterdir())
 
 
-COMMAND = """import runpy, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)            # also where the suite runs in the background
-runpy.run_module("lib.report", run_name="__main__", alter_sys=True)"""
-
-
 def command(folder):
     """The command as a process of its own, reading the items from the pipe items.csv, modules of `folder` found first."""
-    return subprocess.Popen([sys.executable, "-c", COMMAND, str(folder / "items.csv"), "r", "--cost", "3", "--output",
+    default = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)         # also where the suite runs in the background
+    return subprocess.Popen([sys.executable, "-m", "lib.report", str(folder / "items.csv"), "r", "--cost", "3", "--output",
                              str(folder / "page.html")], stderr=subprocess.PIPE, text=True, cwd=Path(report.__file__).parents[2],
-                            env=os.environ | {"PYTHONPATH": str(folder)})
+                            env=os.environ | {"PYTHONPATH": str(folder)}, preexec_fn=default)
 
 
 @pytest.mark.slow
