@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lib import datasets
-from lib.datasets import _arxiv, _yelp, records
+from lib.datasets import _arxiv, _csv, _yelp, records
 from lib.experiments import sources
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
@@ -338,6 +338,27 @@ def test_columns_that_are_no_features(tmp_path, name, values, certain, what):
     else:
         warning, = own(*arguments).notes["warnings"]
         assert re.search(what, warning) and "items.csv" in warning and f"column {name} " in warning
+
+
+FLAGGED = [                                                                              # each at the size where it begins
+    ("level", range(10), "a running number", True), ("level", range(9), "a running number", False),
+    ("id", [3, 1, 2], "an identifier", True), ("id", [3, 1], "", False), ("id", [1, 2, 3, 4, 1, 2, 3, 4], "", False),
+    ("id", [1, 2, 3, 4, 5, 1, 2, 3], "an identifier", True), ("id", [1, 2, 1, 1], "", False),
+    ("year", [1995, 1, 2003, 2010, 1987], "", False), ("year", [1900, 2100, 2000, 1900, 1900], "a year", False), ("year", [1900, 2100, 2000, 1900], "", False),
+    ("year", [1899, 2100, 2000, 1900, 1900], "", False), ("year", [1900, 2101, 2000, 1900, 1900], "", False),
+    ("year", [2000, 2005, 2000, 2005, 2000], "", False), ("added", [10**8, 2 * 10**8, 10**8, 10**8, 10**8], "an identifier or a time", False),
+    ("added", [10**8 - 1, 2 * 10**8, 10**8, 10**8, 10**8], "", False),
+    ("rank", [(7 * n) % 41 for n in range(20)], "an identifier or a rank", False), ("rank", [(7 * n) % 41 for n in range(19)], "", False)]
+
+
+@pytest.mark.parametrize("name, values, what, certain", FLAGGED)
+def test_a_column_is_flagged_from_a_size_on(name, values, what, certain):
+    assert _csv.resembles(name, np.array(values, dtype=float)) == (what, certain)
+
+
+def test_without_a_scale_every_finite_rating_counts(tmp_path):
+    data = own(tmp_path, ITEMS, "user_id,item_id,rating\nu,7,-1e300\nv,7,1e300\nw,7,-5\n")
+    assert sorted(data.ratings.value.tolist()) == [-1e300, -5, 1e300]
 
 
 @pytest.mark.parametrize("name, values", [
