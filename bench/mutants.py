@@ -231,7 +231,7 @@ def child(root, files, compiled, listener, key):
     if key and compiled:
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(root / "numba" / key)
     stop = [] if listener.listen else ["-x"]
-    code = pytest.main(["-q", "-m", "not slow", "--tb=line", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:nbval", "-o", "addopts=--strict-markers", *stop, *files], plugins=[listener])
+    code = pytest.main(["-q", "-m", "not slow", "--tb=line", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:nbval", "-o", "addopts=--strict-markers --doctest-modules", *stop, *files], plugins=[listener])
     listener.write(int(code))
     os._exit(0)
 
@@ -282,13 +282,13 @@ class Bench:
         def near(path):
             steps = sorted((step, test.relative_to(ROOT).as_posix()) for test in tests
                            if (step := check.distance(ROOT, graph, test, {path})) is not None)
-            return [(step, test) for step, test in steps if step <= steps[0][0] + 1]
+            return [(0, path)] + [(step, test) for step, test in steps if step <= steps[0][0] + 1]   # with the module's examples
         self.near = near
 
     def listen(self, file, compiled):
         """The tests of `file` that pass in time, with their seconds and functions, without an error planted."""
         text = (ROOT / file).read_text()
-        note = self.folder / f"{Path(file).stem}-{compiled}.json"
+        note = self.folder / f"{file.replace('/', '-')}-{compiled}.json"
         if note.exists() and json.loads(note.read_text())[0] == text:
             self.quiet[compiled][file] = json.loads(note.read_text())[1]
             return

@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from lib import datasets
-from lib.datasets import _arxiv, _csv, _yelp, records
+from lib.datasets import _arxiv, _csv, _movielens, _yelp, records
 from lib.experiments import sources
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
@@ -85,6 +86,15 @@ def test_movielens_as_a_stream_of_your_own(tmp_path):
     np.testing.assert_array_equal(datasets.prior(own_data).Sigma, datasets.prior(data).Sigma)
     few = datasets.ratings(*datasets.write_movielens(tmp_path, users=9))
     assert few.users.tolist() == list("123456789")
+
+
+def test_movielens_is_written_in_the_columns_of_ratings(tmp_path, monkeypatch):
+    table = pd.DataFrame({"userId": [1, 2, 3], "movieId": [7, 9, 7], "rating": [2., 3.5, 4.], "timestamp": [30, 10, 20]})
+    monkeypatch.setattr(_movielens, "_movielens_tables", lambda: (table, np.array([7, 9]), [["Drama"], ["Drama", "Comedy"]]))
+    items, ratings = datasets.write_movielens(tmp_path, users=2, categories=("Drama", "Comedy"))
+    assert items == tmp_path / "items.csv" and items.read_text() == "item_id,Drama,Comedy\n7,1.0,0.0\n9,0.5,0.5\n"
+    assert ratings == tmp_path / "ratings.csv"
+    assert ratings.read_text() == "user_id,item_id,rating,time\n1,7,2.0,30\n2,9,3.5,10\n"
 
 
 # Yelp
@@ -456,7 +466,7 @@ def test_thin_keeps_the_regressions():
     few = records.thin(data, 7, seed=3)
     assert len(few.items) == 7 and few.ratings is None and few.probs.tolist() == [1 / 7] * 7
     assert {tuple(row) for row in few.items} <= {tuple(row) for row in data.items}
-    assert few.notes["items_sampled"] == 7
+    assert few.notes["items_sampled"] == 7 and len(records.thin(data, 1).items) == 1 and len(records.thin(data, 61).items) == 61
     item, value, _ = datasets.histories(data, [5])[0]
     x = data.items[item]
     np.testing.assert_allclose(few.sums.gram[5], x.T @ x)
