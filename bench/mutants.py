@@ -169,7 +169,7 @@ class Listener:
 
     def __init__(self, root, wanted=None, listen=False):
         self.lib, self.answer, self.wanted, self.listen = str(root / "lib"), root / "_answer.json", wanted, listen
-        self.notes, self.called, self.begun = {}, set(), time.monotonic()
+        self.notes, self.called, self.begun = {}, set(), None
 
     def pytest_collection_modifyitems(self, config, items):
         if self.wanted is not None:
@@ -189,7 +189,8 @@ class Listener:
             sys.setprofile(self.note)
 
     def pytest_runtest_setup(self, item):
-        if self.listen and time.monotonic() > self.begun + LISTENING:
+        self.begun = time.process_time() if self.begun is None else self.begun
+        if self.listen and time.process_time() > self.begun + LISTENING:
             item.session.shouldstop = "enough"
 
     def pytest_runtest_logreport(self, report):
@@ -295,7 +296,7 @@ class Bench:
         copy = self.folder / "copy0" if compiled else self.free.get()
         if compiled:
             run(copy, [file], True, Listener(copy), 600)            # compiles
-        _, notes = run(copy, [file], compiled, Listener(copy, listen=True), 2 * LISTENING)
+        _, notes = run(copy, [file], compiled, Listener(copy, listen=True), 5 * LISTENING)
         if not compiled:
             self.free.put(copy)
         self.quiet[compiled][file] = notes
