@@ -1,6 +1,6 @@
 # Two commands: `make book` and `make test`.  Each sets up what it needs; only Python 3.11 and make must be there.
 .DEFAULT_GOAL := help
-.PHONY: help book test check reference chapters results figure data clean
+.PHONY: help book test check reference chapters results mutants figure data clean
 SHELL := /bin/sh
 PYTHON3 ?= python3
 PYTHON := .venv/bin/python
@@ -35,6 +35,9 @@ chapters: $(READY) ## write every chapter as JupyterLab saves it
 
 results: $(READY) ## run every experiment at publication size into data/results (resumes with BOOK_CHUNKS=folder)
 	@$(PYTHON) -m lib.experiments.published
+
+mutants: $(READY) ## plant errors in lib and see which of them the unit tests catch (an hour on two cores)
+	@$(PYTHON) bench/mutants.py --out bench/results/mutants.txt
 
 figure: $(READY) ## take the main figure out of the built pages, for README.md
 	@$(PYTHON) _ext/front.py

@@ -1,8 +1,8 @@
 """Planted errors: does a unit test fail when one operator or constant of lib is wrong?  python bench/mutants.py
 
 A seeded sample of mutants, so many of each module, is tried on a copy of the tree.  Tests are those that the import
-closure of `make check` connects with the module, nearest first, and of these those that call the function that was
-changed.  Modules that kernels depend on run without compilation, and what survives runs once more compiled.  Tests
+closure of `make check` connects with the module, nearest first and none more than an import further than the nearest,
+and of these those that call the function that was changed.  Modules that kernels depend on run without compilation, and what survives runs once more compiled.  Tests
 that are slow, or take longer than `SECONDS` in the copy, are left out, and so are the references of chapters.
 bench/results/mutants.txt has the result, bench/results/equivalent.txt the survivors that cannot be caught, and why.
 """
@@ -10,6 +10,7 @@ import argparse
 import ast
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 import json
 import multiprocessing
 import os
@@ -30,10 +31,9 @@ sys.path[:0] = [str(ROOT / "_ext")]
 RESULTS = ROOT / "bench" / "results"
 PARTS = ("lib", "tests", "_ext", "bench", "data", "chapters", "_static", "conftest.py", "pytest.ini", "requirements.txt",
          "constraints.txt", "Makefile", "README.md", "CONTRIBUTING.md", ".importlinter", "_config.yml", "_toc.yml")
-NO_UNITS = {f"tests/test_{name}.py" for name in ("book", "browser", "canary", "check", "ci", "contributing", "documents",
-                                                 "layers")}      # of the book and its tools, not of lib
+NO_UNITS = {f"tests/test_{name}.py" for name in ("book", "browser", "canary", "check", "ci", "contributing", "layers")}      # of the book and its tools, not of lib
 SECONDS = 3                     # of a test without an error, by the processor's clock
-LISTENING, RUNNING = 60, 30     # after which no further test of a file is begun without an error, or chosen for a mutant
+LISTENING, RUNNING = 60, 15     # after which no further test of a file is begun without an error, or chosen for a mutant
 LIMIT = 120                     # of a mutant
 OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
              ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
@@ -168,8 +168,8 @@ class Listener:
     """A plugin of pytest: runs the tests `wanted` alone, in that order, and notes seconds, outcome and functions of lib called."""
 
     def __init__(self, root, wanted=None, listen=False):
-        self.lib, self.wanted, self.listen = str(root / "lib"), wanted, listen
-        self.notes, self.called, self.begun = {}, set(), time.monotonic()
+        self.lib, self.answer, self.wanted, self.listen = str(root / "lib"), root / "_answer.json", wanted, listen
+        self.notes, self.called, self.begun = {}, set(), None
 
     def pytest_collection_modifyitems(self, config, items):
         if self.wanted is not None:
@@ -189,7 +189,8 @@ class Listener:
             sys.setprofile(self.note)
 
     def pytest_runtest_setup(self, item):
-        if self.listen and time.monotonic() > self.begun + LISTENING:
+        self.begun = time.process_time() if self.begun is None else self.begun
+        if self.listen and time.process_time() > self.begun + LISTENING:
             item.session.shouldstop = "enough"
 
     def pytest_runtest_logreport(self, report):
@@ -201,13 +202,19 @@ class Listener:
     def pytest_runtest_logfinish(self):
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.setprofile(None)
+        if self.listen:
+            self.write(0)               # what comes later may be stopped
+
+    def write(self, code):
+        self.answer.with_suffix(".new").write_text(json.dumps([code, self.notes]))
+        self.answer.with_suffix(".new").rename(self.answer)
 
 
 def too_long(*_):
     raise TimeoutError("the test takes too long")
 
 
-def child(root, files, compiled, listener, answer, key):
+def child(root, files, compiled, listener, key):
     """Run pytest in the copy `root`; this is the body of a forked process."""
     os.setsid()
     os.chdir(root)
@@ -224,16 +231,15 @@ def child(root, files, compiled, listener, answer, key):
     if key and compiled:
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(root / "numba" / key)
     stop = [] if listener.listen else ["-x"]
-    code = pytest.main(["-q", "-m", "not slow", "--tb=line", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:nbval", "-o", "addopts=--strict-markers", *stop, *files], plugins=[listener])
-    Path(answer).write_text(json.dumps([int(code), listener.notes]))
+    code = pytest.main(["-q", "-m", "not slow", "--tb=line", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:nbval", "-o", "addopts=--strict-markers --doctest-modules", *stop, *files], plugins=[listener])
+    listener.write(int(code))
     os._exit(0)
 
 
 def run(root, files, compiled, listener, limit, key=None):
     """pytest's exit code, None after `limit` seconds, and what the listener noted."""
-    answer = root / "_answer.json"
-    answer.unlink(missing_ok=True)
-    process = multiprocessing.get_context("fork").Process(target=child, args=(root, files, compiled, listener, answer, key))
+    listener.answer.unlink(missing_ok=True)
+    process = multiprocessing.get_context("fork").Process(target=child, args=(root, files, compiled, listener, key))
     process.start()
     process.join(limit)
     over = process.is_alive()
@@ -242,9 +248,8 @@ def run(root, files, compiled, listener, limit, key=None):
     except ProcessLookupError:
         pass
     process.join()
-    if over:
-        return None, {}
-    return json.loads(answer.read_text()) if answer.exists() else (3, {})
+    code, notes = json.loads(listener.answer.read_text()) if listener.answer.exists() else (3, {})
+    return None if over else code, notes
 
 
 def copy_tree(folder):
@@ -271,21 +276,26 @@ class Bench:
         import tree
         graph, tests = tree.import_graph(ROOT), sorted((ROOT / "tests").glob("test_*.py"))
         tests = [test for test in tests if test.relative_to(ROOT).as_posix() not in NO_UNITS]
-        self.near = lambda path: sorted((step, test.relative_to(ROOT).as_posix()) for test in tests
-                                        if (step := check.distance(ROOT, graph, test, {path})) is not None)
         self.quiet = {False: {}, True: {}}
+
+        @lru_cache(None)
+        def near(path):
+            steps = sorted((step, test.relative_to(ROOT).as_posix()) for test in tests
+                           if (step := check.distance(ROOT, graph, test, {path})) is not None)
+            return [(0, path)] + [(step, test) for step, test in steps if step <= steps[0][0] + 1]   # with the module's examples
+        self.near = near
 
     def listen(self, file, compiled):
         """The tests of `file` that pass in time, with their seconds and functions, without an error planted."""
         text = (ROOT / file).read_text()
-        note = self.folder / f"{Path(file).stem}-{compiled}.json"
+        note = self.folder / f"{file.replace('/', '-')}-{compiled}.json"
         if note.exists() and json.loads(note.read_text())[0] == text:
             self.quiet[compiled][file] = json.loads(note.read_text())[1]
             return
         copy = self.folder / "copy0" if compiled else self.free.get()
         if compiled:
             run(copy, [file], True, Listener(copy), 600)            # compiles
-        _, notes = run(copy, [file], compiled, Listener(copy, listen=True), 600)
+        _, notes = run(copy, [file], compiled, Listener(copy, listen=True), 5 * LISTENING)
         if not compiled:
             self.free.put(copy)
         self.quiet[compiled][file] = notes

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from lib import bound, experiments, policies, simulate
+from lib import bound, estimate, experiments, policies, simulate
 from lib.estimate import sample_mean
 from lib.experiments import comparison
 from lib.problem import effective_horizon, make_problem
@@ -121,3 +121,69 @@ def test_a_study_lasts_until_a_thousandth_is_left():
     long = simulate.replicate(p, rules, 300, 500, 3).mean()
     ours, hundred = (simulate.replicate(p, rules, 300, n, 3).mean() for n in (effective_horizon(0.97), 100))
     assert abs(ours - long) <= 1e-3 * bound.hindsight(p) and long - hundred > 0.03 * long
+
+
+# Arithmetic of the comparison, on rewards and controls that are given: quick, and nothing is simulated
+
+ZERO = np.array([.5, -.5, .25, -.25])
+EARNED = {None: [1., 2., 3., 4.], .5: [2., 2., 3., 5.], 1.: [0., 9., 3., 4.], 2.: [1., 1., 1., 1.]}
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """Every rule earns what EARNED says of its alpha; the list holds the arguments of each simulation."""
+    asked = []
+
+    def episodes(problem, rules, users, horizon, seed, truth=None):
+        asked.append((users, horizon, seed, truth))
+        rewards = np.array([EARNED[rule.alpha if rule.kind == "ucb" else None] for rule in rules])
+        return simulate.Episodes(*[None] * len(simulate.Episodes._fields))._replace(rewards=rewards, items=np.zeros((4, horizon), dtype=int))
+    monkeypatch.setattr(simulate, "episodes", episodes)
+    monkeypatch.setattr(bound, "control", lambda problem, run, inner, seed=0: inner * ZERO + run.rewards / 2)
+    return asked
+
+
+def test_charges_and_gains_are_differences_of_control_and_rewards(given):
+    p = make_problem([[1]], [1], [1], [[0]], 1, .5, .9)
+    rules = [policies.ucb(.5), policies.ucb(1.)]
+    exploit, half, one = (np.array(EARNED[alpha]) for alpha in (None, .5, 1.))
+    assert experiments.charges(p, rules, 4).tolist() == [(ZERO - half / 2).tolist(), (ZERO - one / 2).tolist()]
+    assert experiments.gains(p, rules, 4, 7, 3).tolist() == [((half - exploit) / 2).tolist(), ((one - exploit) / 2).tolist()]
+    assert given == [(4, 66, 0, p), (4, 7, 3, p)]
+
+
+def test_values_and_leads_are_of_the_rewards(given):
+    p = make_problem([[1]], [1], [1], [[0]], 1, .5, .9)
+    rules = [policies.ucb(.5), policies.ucb(1.), policies.exploit()]
+    found = experiments.evaluate(p, rules, 4, 5, 1, reference=2)
+    rewards = np.array([EARNED[.5], EARNED[1.], EARNED[None]])
+    zero = 2 * ZERO + rewards / 2
+    for i in range(3):
+        assert (found.value.mean[i], found.value.se[i]) == estimate.controlled(rewards[i], zero[i])
+        assert (found.lead.mean[i], found.lead.se[i]) == estimate.controlled(rewards[i] - rewards[2], zero[i] - zero[2])
+
+
+def test_the_best_mean_on_the_tuning_users_is_taken(given):
+    p = make_problem([[1]], [1], [1], [[0]], 1, .5, .9)
+    family, single = experiments.Family("UCB", policies.ucb, (2., 1., .5)), experiments.Family("one", policies.ucb, (.5,))
+    assert [rule.alpha for rule in experiments.tune(p, [family, single], 4, 5, 7)] == [1., .5]
+    assert experiments.leader(p, [policies.ucb(alpha) for alpha in (2., .5, 1.)], 4, 5, 7) == 2
+    chosen, gained = experiments.tune_and_measure(p, [.1, .2], [family, single], 4, 4, 5, 7)
+    assert [[rule.alpha for rule in row] for row in chosen] == [[1., .5]] * 2 and gained.shape == (2, 2, 4)
+    assert [seed for _, _, seed, _ in given] == [(7, 1)] * 2 + [(7, 1), (7, 2)] * 2
+
+
+@pytest.mark.parametrize("horizon", [comparison.LONG, comparison.LONG + 1])
+def test_a_long_life_is_controlled_by_hindsight(horizon, monkeypatch):
+    monkeypatch.setattr(bound, "control", lambda *arguments: arguments[2:])
+    p = make_problem([[1, 0], [0, 2]], [.5, .5], [1, 0], np.eye(2), 1, .5, .9)
+    rng = np.random.default_rng(0)
+    theta, items = rng.normal(size=(3, 2)), rng.integers(0, 2, (3, horizon))
+    seen = simulate.Episodes(*[None] * len(simulate.Episodes._fields))._replace(theta=theta, items=items, rewards=np.zeros((4, 3)))
+    found = experiments.comparison.control(p, seen, 5)
+    if horizon == comparison.LONG:
+        assert found == (2, 5)
+    else:
+        wanted = [sum(.9**(n + 1) * max(theta[r] @ p.items[i] - .5, 0) for n, i in enumerate(items[r])) for r in range(3)]
+        mean = (1 - .9**horizon) * bound.hindsight(p)
+        assert found.shape == (4, 3) and (found == found[0]).all() and found[0] == pytest.approx(np.array(wanted) - mean)

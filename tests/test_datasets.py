@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from lib import datasets
-from lib.datasets import _arxiv, _yelp, records
+from lib.datasets import _arxiv, _csv, _movielens, _yelp, records
 from lib.experiments import sources
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
@@ -85,6 +86,15 @@ def test_movielens_as_a_stream_of_your_own(tmp_path):
     np.testing.assert_array_equal(datasets.prior(own_data).Sigma, datasets.prior(data).Sigma)
     few = datasets.ratings(*datasets.write_movielens(tmp_path, users=9))
     assert few.users.tolist() == list("123456789")
+
+
+def test_movielens_is_written_in_the_columns_of_ratings(tmp_path, monkeypatch):
+    table = pd.DataFrame({"userId": [1, 2, 3], "movieId": [7, 9, 7], "rating": [2., 3.5, 4.], "timestamp": [30, 10, 20]})
+    monkeypatch.setattr(_movielens, "_movielens_tables", lambda: (table, np.array([7, 9]), [["Drama"], ["Drama", "Comedy"]]))
+    items, ratings = datasets.write_movielens(tmp_path, users=2, categories=("Drama", "Comedy"))
+    assert items == tmp_path / "items.csv" and items.read_text() == "item_id,Drama,Comedy\n7,1.0,0.0\n9,0.5,0.5\n"
+    assert ratings == tmp_path / "ratings.csv"
+    assert ratings.read_text() == "user_id,item_id,rating,time\n1,7,2.0,30\n2,9,3.5,10\n"
 
 
 # Yelp
@@ -340,6 +350,27 @@ def test_columns_that_are_no_features(tmp_path, name, values, certain, what):
         assert re.search(what, warning) and "items.csv" in warning and f"column {name} " in warning
 
 
+FLAGGED = [                                                                              # each at the size where it begins
+    ("level", range(10), "a running number", True), ("level", range(9), "a running number", False),
+    ("id", [3, 1, 2], "an identifier", True), ("id", [3, 1], "", False), ("id", [1, 2, 3, 4, 1, 2, 3, 4], "", False),
+    ("id", [1, 2, 3, 4, 5, 1, 2, 3], "an identifier", True), ("id", [1, 2, 1, 1], "", False),
+    ("year", [1995, 1, 2003, 2010, 1987], "", False), ("year", [1900, 2100, 2000, 1900, 1900], "a year", False), ("year", [1900, 2100, 2000, 1900], "", False),
+    ("year", [1899, 2100, 2000, 1900, 1900], "", False), ("year", [1900, 2101, 2000, 1900, 1900], "", False),
+    ("year", [2000, 2005, 2000, 2005, 2000], "", False), ("added", [10**8, 2 * 10**8, 10**8, 10**8, 10**8], "an identifier or a time", False),
+    ("added", [10**8 - 1, 2 * 10**8, 10**8, 10**8, 10**8], "", False),
+    ("rank", [(7 * n) % 41 for n in range(20)], "an identifier or a rank", False), ("rank", [(7 * n) % 41 for n in range(19)], "", False)]
+
+
+@pytest.mark.parametrize("name, values, what, certain", FLAGGED)
+def test_a_column_is_flagged_from_a_size_on(name, values, what, certain):
+    assert _csv.resembles(name, np.array(values, dtype=float)) == (what, certain)
+
+
+def test_without_a_scale_every_finite_rating_counts(tmp_path):
+    data = own(tmp_path, ITEMS, "user_id,item_id,rating\nu,7,-1e300\nv,7,1e300\nw,7,-5\n")
+    assert sorted(data.ratings.value.tolist()) == [-1e300, -5, 1e300]
+
+
 @pytest.mark.parametrize("name, values", [
     ("valid", [0, 1, 0, 1, 1, 0]), ("grid", [3, 1, 4, 1, 5, 9]), ("share", [n / 40 for n in range(40)]), ("price", [1, 2, 3, 2]),
     ("has_id", [0, 1] * 20), ("pages", [120, 300, 120, 80, 300, 240, 90, 120]), ("same", [2000] * 9), ("x", [0, 1, 2, 3]),
@@ -435,7 +466,7 @@ def test_thin_keeps_the_regressions():
     few = records.thin(data, 7, seed=3)
     assert len(few.items) == 7 and few.ratings is None and few.probs.tolist() == [1 / 7] * 7
     assert {tuple(row) for row in few.items} <= {tuple(row) for row in data.items}
-    assert few.notes["items_sampled"] == 7
+    assert few.notes["items_sampled"] == 7 and len(records.thin(data, 1).items) == 1 and len(records.thin(data, 61).items) == 61
     item, value, _ = datasets.histories(data, [5])[0]
     x = data.items[item]
     np.testing.assert_allclose(few.sums.gram[5], x.T @ x)

@@ -1,5 +1,6 @@
 """Verdicts follow from numbers: each rule is shown numbers that must turn it."""
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.experiments import ledger, published
@@ -43,6 +44,32 @@ def test_the_printed_sum_equals_the_optimum_where_norms_are_one():
         items, theta = np.eye(3)[rng.integers(3, size=6)], rng.normal(size=3)
         assert ledger.printed_sum(items, theta, .3) == pytest.approx(ledger.informed_optimum(items, theta, .3))
     assert ledger.printed_sum([[1, 0], [1, 1]], [.6, .6], 1) < ledger.informed_optimum([[1, 0], [1, 1]], [.6, .6], 1)
+
+
+def test_the_sums_of_known_preferences_are_those_of_the_hand():
+    assert ledger.informed_optimum([[1, 0], [1, 1]], [.6, .6], 1) == pytest.approx(9 * .1)          # (0 + .2)/2
+    assert ledger.printed_sum([[1, 0], [1, 1]], [.6, .6], 1) == pytest.approx(9 * .05)              # .6 + .6 - 1 - .5, and .6 - .5
+    assert ledger.informed_optimum([[2], [0]], [.7], .4, .5) == pytest.approx(.5)
+    assert ledger.printed_sum([[2], [1]], [.7], .4, .5) == pytest.approx((1. + .3) / 2)             # two sizes, the cost of each its own
+
+
+def test_the_examples_of_two_claims_are_those_of_the_hand():
+    shift, norm = ledger.sign_claim(), ledger.norm_claim()
+    assert shift.verdict == norm.verdict == "does not hold"
+    assert "optimum of 1.800 into 3.600; splitting into two parts keeps 1.800" in shift.measured    # .6 - .2 and 0; 1 - .2 and 0
+    assert "the optimum 0.90 where the printed sum is 0.45" in norm.measured
+
+
+@pytest.mark.parametrize("leads, verdict", [
+    ([[9, 1], [9, 1]], "holds"), ([[9, 1], [1, 9]], "holds in part"), ([[1, 9], [1, 9]], "does not hold"), ([[1, 1], [1, 1]], "does not hold"),
+    ([[9, 1], [1, 1]], "holds"), ([[1, 1], [1, 9]], "does not hold")])
+def test_alignment_is_judged_by_differences_beyond_their_errors(leads, verdict, monkeypatch):
+    rows = [(correlation, policy, mix, lead, 1.0) for correlation, policy, ends in ((0.0, "A", leads[0]), (.5, "B", leads[1]))
+            for mix, lead in zip((0.0, 1.0), ends)]
+    table = pd.DataFrame(rows, columns=["correlation", "policy", "mix", "lead", "lead_se"])
+    monkeypatch.setattr(published, "load", lambda name: table)
+    claim, = ledger.alignment_claim()
+    assert claim.verdict == verdict and f"A {leads[0][0] - leads[0][1]:+.1f} ± 2.8 at correlation 0" in claim.measured
 
 
 def simulated(monkeypatch, name, change):

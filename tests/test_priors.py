@@ -1,9 +1,10 @@
 """The prior against plain regressions, empirical Bayes against simulated truth, predictions against both."""
 import numpy as np
 import pytest
+from scipy import stats
 
 from lib import datasets
-from lib.datasets import priors, records
+from lib.datasets import prediction, priors, records
 
 ITEMS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [.5, .5, 0], [0, .5, .5], [1 / 3, 1 / 3, 1 / 3]])
 MU = np.array([3.5, 3.0, 4.0])
@@ -235,6 +236,18 @@ def test_sums_serve_as_ratings_do(method):
 
 
 # Predictions
+
+def test_scores_are_scipys():
+    rng = np.random.default_rng(5)
+    mean, sd, rating = rng.normal(size=50), rng.uniform(.5, 2, 50), 2 * rng.normal(size=50)
+    found = datasets.scores(prediction.Predictions(np.arange(50), mean, sd, rating), (.5, .9))
+    law = stats.norm(mean, sd)
+    assert found["log_density"] == pytest.approx(law.logpdf(rating).mean())
+    assert found["rmse"] == pytest.approx(np.sqrt(((rating - mean)**2).mean())) and found["bias"] == pytest.approx((rating - mean).mean())
+    for level in (.5, .9):
+        low, high = law.interval(level)
+        assert found[f"coverage_{level}"] == np.mean((low <= rating) & (rating <= high))
+
 
 @pytest.mark.parametrize("seen", [0, .3, .5])
 def test_predictions_cover_what_they_say_under_the_model(seen):

@@ -332,3 +332,20 @@ def test_ascii_locale(tmp_path):
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == ascii([["Zoë"], [(2, {"item_id": "寿司", "é": "1"})]]), done.stderr
+
+
+@pytest.mark.parametrize("text, line", [
+    ('a,"b\nc",d,"open\nand so on', 1), ('a,"b\nc",d\n"e"f\n', 2), ('"open', 0), ('a\n"b" \n', 1), ('a,"b"\n', 0), ('a,"b"', 0),
+    ('a;"b"\n"c', 1)])
+def test_where_a_quote_is_opened(text, line):
+    assert readers._opened(text, ",") == line
+
+
+def test_a_line_may_be_as_long_as_the_longest_with_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "LONGEST", 8)
+    path = tmp_path / "a.csv"
+    path.write_text("abcdefg\nx\n")
+    assert list(readers._text_lines(path)) == ["abcdefg\n", "x\n"]
+    path.write_text("a\nabcdefgh\n")
+    with pytest.raises(ValueError, match="line 2 is longer than 8 characters"):
+        list(readers._text_lines(path))

@@ -8,6 +8,8 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import NamedTuple
 import warnings
 
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 from lib import bound, datasets, report
 from lib.datasets import Ratings
 from lib.problem import make_problem
-from lib.report import analysis, checks
+from lib.report import analysis, checks, page
 from lib.report.page import arguments, followed, out_of_range, write
 
 ITEMS = "item_id,news,music\na,1,0\nb,0,1\nc,0.5,0.5\n"
@@ -337,3 +339,83 @@ def test_long_lives_are_judged_over_their_length(tmp_path, gamma):
     assert found.rest <= 1.01e-3 * bound.hindsight(found.problem)
     assert f"followed for {found.horizon:,} items" in followed(found)
     assert (found.table.high - found.table.low >= 2 * found.table.truncation).all()
+
+
+# Rules and limits, on numbers that are given
+
+
+@pytest.mark.parametrize("horizon, effort", [(100, 2000), (101, 200)])
+def test_a_long_life_is_searched_less(horizon, effort, monkeypatch):
+    monkeypatch.setattr(bound, "dual_first", lambda problem, paths, effort, seed: (problem, paths, effort, seed))
+    assert analysis.upper_bound("p", horizon, 3) == ("p", 200, effort, 3)
+
+
+@pytest.mark.parametrize("users", analysis.USERS)
+def test_the_least_and_the_largest_number_of_users_are_allowed(users, monkeypatch):
+    monkeypatch.setattr(analysis, "check_sizes", lambda *_: None)
+    monkeypatch.setattr(analysis, "make_problem", lambda *_: 1 / 0)        # what comes after the check
+    dataset = SimpleNamespace(items=None, probs=None)
+    prior = SimpleNamespace(mu=None, Sigma=None, noise_sd=None)
+    with pytest.raises(ZeroDivisionError):
+        analysis.analyse(dataset, prior, 1.0, users=users)
+    with pytest.raises(ValueError, match="users is "):
+        analysis.analyse(dataset, prior, 1.0, users=users + (1 if users == analysis.USERS[1] else -1))
+
+
+def noisy(*groups):
+    """A data set of items with 1, 2, ... features and residuals: for each number of features how many and their variance."""
+    items = np.tril(np.ones((len(groups), len(groups))))
+    residual = np.concatenate([np.sqrt(variance) * (-1.0) ** np.arange(2 * (count // 2)) for count, variance in groups])
+    return SimpleNamespace(items=items), residual, np.repeat(np.arange(len(groups)), [2 * (count // 2) for count, _ in groups])
+
+
+@pytest.mark.parametrize("groups, words", [
+    ([(200, 4.0), (200, 5.5)], "is 4 for items of 1 and 5.5 for items of 2"), ([(200, 4.0), (200, 5.8)], None),     # root 2 is 1.414
+    ([(200, .25), (200, .35), (98, 9.0)], "items of 1 and 0.35 for items of 2"), ([(100, 1.0), (98, 1.0)], None),
+    ([(100, 1.0), (100, 1.0)], "items of 1 and 1 for items of 2"), ([(98, 1.0), (100, 4.0), (100, 4.0)], "items of 2 and 4 for items of 3")])
+def test_noise_that_does_not_grow_is_told_by_the_ends(groups, words):
+    found = checks.constant_noise(*noisy(*groups))
+    assert (found is None) == (words is None) and (found is None or words in found.text)
+
+
+@pytest.mark.parametrize("sd, flagged", [(1.9, False), (2.1, True)])
+def test_a_prior_wider_than_the_range_of_ratings_is_flagged(sd, flagged):
+    dataset = SimpleNamespace(notes={"rating_range": (3.0, 5.0)}, items=np.eye(2))
+    prior = SimpleNamespace(Sigma=np.diag([1.0, sd**2]))
+    found = checks.wide_preferences(dataset, prior, ("a", "b"))
+    assert (found is not None) == flagged and (not flagged or "larger for b (2.1)" in found.text)
+
+
+def test_the_guide_to_costs_counts_what_is_at_the_cost():
+    dataset = SimpleNamespace(items=np.array([[1.], [2.], [4.]]), probs=np.array([.5, .3, .2]), ratings=SimpleNamespace(value=np.array([1., 2., 2., 5.])))
+    found = page.guide(dataset, SimpleNamespace(mu=np.array([1.])), [1, 2, 5])
+    assert found.to_numpy().tolist() == [[1, 100, 100], [2, 75, 50], [5, 25, 0]]
+
+
+@pytest.mark.parametrize("words", [["-1"], ["x", "-1"], ["--cost", "abc"], ["--cost=1", "-1"], []])
+def test_words_that_belong_to_no_option_stay(words):
+    assert page.tied(words) == words
+
+
+def test_a_scale_has_two_different_ends():
+    assert page.scale("-1:5") == (-1, 5)
+    for text in ("3:3", "5:1", "3", "nan:1"):
+        with pytest.raises(Exception, match="is not low:high"):
+            page.scale(text)
+
+
+def test_warnings_while_it_works_join_the_cautions(monkeypatch):
+    class Found(NamedTuple):
+        dataset: object = SimpleNamespace(source="<s>")
+        cautions: tuple = ("one",)
+    pages = {}
+
+    def pictures(found):
+        warnings.warn("overflow", RuntimeWarning)
+    monkeypatch.setattr(page, "analysed", lambda chosen: Found())
+    monkeypatch.setattr(page, "pictures", pictures)
+    monkeypatch.setattr(page, "out_of_range", lambda raised: (str(raised[0].message),))
+    monkeypatch.setattr(page, "body", lambda found, shown: str(found.cautions))
+    monkeypatch.setattr(page, "write", lambda text, output: pages.update({output: text}))
+    assert page.run(SimpleNamespace(output="o")).cautions == ("one", "overflow")
+    assert "('one', 'overflow')" in pages["o"] and "&lt;s&gt;" in pages["o"]

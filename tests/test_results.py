@@ -40,6 +40,7 @@ def test_the_manifest_names_what_the_tables_rest_on():
     manifest = json.loads((published.FOLDER / "manifest.json").read_text())
     assert set(manifest) == {"python", "packages", "machine", "seed", "sharp", "tables", "runs"}
     assert set(manifest["runs"]) == {path.stem for path in published.FOLDER.glob("*.csv")}
+    assert manifest["seed"] == published.SEED and manifest["sharp"] == published.SIZES
     assert manifest["seed"] not in {spec.seed for spec in experiments.SPECS.values()}
 
 

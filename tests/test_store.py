@@ -1,4 +1,6 @@
 """Files on disk: all or nothing, nothing lost, nothing left, and no foreign or damaged arrays."""
+import hashlib
+import io
 import os
 from pathlib import Path
 import subprocess
@@ -31,6 +33,20 @@ def test_damaged_and_foreign_files_are_ignored(tmp_path):
     assert cache.load(tmp_path, "other") is None
     np.savez(tmp_path / "plain.npz", key=np.array("plain"), a=np.arange(3))         # no checksum
     assert cache.load(tmp_path, "plain") is None
+
+
+def test_objects_are_not_read_even_under_a_right_checksum(tmp_path):
+    stream = io.BytesIO()
+    np.savez(stream, key=np.array("k"), a=np.array([{}], dtype=object))
+    content = stream.getvalue()
+    with pytest.raises(ValueError, match="allow_pickle"):
+        cache.arrays_of(content + hashlib.sha256(content).digest(), "k")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no permissions for owners alone")
+def test_what_is_kept_is_the_owners(tmp_path):
+    cache.save(tmp_path, "k", {"a": np.arange(3)})
+    assert (tmp_path / "k.npz").stat().st_mode & 0o777 == 0o600
 
 
 def test_objects_are_not_saved(tmp_path):

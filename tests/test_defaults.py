@@ -1,0 +1,76 @@
+"""What a caller gets who leaves an argument out: chapters, published tables and docstrings rest on these values."""
+from importlib import import_module
+import inspect
+
+import numpy as np
+import pytest
+
+INFINITE = {"low": -np.inf, "high": np.inf}
+KNOWN = {
+    "bound.duality": {
+        "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0},
+        "dual": {"paths": 400, "inner": 4, "effort": 2000, "seed": 0},
+        "dual_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400},
+        "dual_second": {"outer": 16, "paths": 300, "inner": 4, "effort": 2000, "seed": 0},
+        "ladder": {"paths": 1000, "seed": 0}, "best": {"budget_seconds": 10, "seed": 0}},
+    "bound.optimum": {"solve": {"step": 1 / 8, "depth": 20, "tolerance": 1e-3}},
+    "bound.penalty": {"control": {"inner": 2, "seed": 0}, "gap": {"inner": 4, "effort": 2000, "seed": 0},
+                      "least_charges": {"inner": 4, "effort": 2000, "seed": 0}},
+    "bound.relaxations": {"decomposition": {"tol": 1e-3, "noise": "basis"}},
+    "datasets._arxiv": {
+        "arxiv": {"year": 2014, "k": 10, "seed": 0, "articles": 500, "ratio": None, "skip_damaged": False},
+        "catalogue": {"year": 2014, "k": 10, "seed": 0, "skip_damaged": False},
+        "with_clicks": {"seed": 0, "articles": 500, "ratio": None, "time_unit": None}, "papers": {"year": 2014, "skip_damaged": False},
+        "Paper": {"title": None, "abstract": None, "versions": None}},
+    "datasets._citeulike": {"citeulike": {"folder": None, "ratio": 1, "articles": 500}, "first_words": {"count": 20},
+                            "derive": {"k": 10, "seed": 0, "smallest": 25, "stored": 4000, "passes": 10}},
+    "datasets._csv": {"ratings": {"scale": None, "time_unit": None}, "read_ratings": {"scale": None, "strict": True}},
+    "datasets._movielens": {"write_movielens": {"users": 671}},
+    "datasets._yelp": {"yelp": {"skip_damaged": False}},
+    "datasets.prediction": {"predict": {"seen": .5}, "scores": {"levels": (.5, .8, .95)}, "calibration": {"bins": 10}},
+    "datasets.priors": {
+        "user_sums": {"noise": "constant"}, "coefficients": {"ridge": 0, "about": 0}, "theta_draws": {"seed": 0},
+        "empirical_bayes": {"iterations": 2000},
+        "prior": {"holdout": .25, "seed": 0, "method": "least_squares", "min_ratings": 50, "noise": "features"}},
+    "datasets.readers": {"read_json": {"skip_damaged": False}, "shown": {"most": 60}},
+    "datasets.topics": {"learn_topics": {"k": 10, "seed": 0, "passes": 10}},
+    "dp.program": {"solve": {"tol": 1e-3, "certify": True, "between": True}, "as_number": INFINITE,
+                   "q_values": {"x": 1}, "boundary": {"x": 1}},
+    "dp.quadrature": {"hat_law": {"reach": 8.25}},
+    "estimate": {"half_width": {"count": np.inf}, "upper_limit": {"df": np.inf}, "interval": {"sign": "", "count": np.inf}},
+    "experiments.comparison": {
+        "control": {"seed": 0}, "evaluate": {"horizon": None, "seed": 0, "reference": 0}, "leader": {"seed": 0},
+        **{name: {"horizon": None, "seed": 0} for name in ("charges", "gains", "tune", "tune_and_measure")}},
+    "experiments.ledger": {"against": {"rival": "UCB"}, "lifetime": {"seed": 0, "users": 100_000, "gamma": .9},
+                           "informed_optimum": {"gamma": .9}, "printed_sum": {"gamma": .9}},
+    "experiments.moments": {"moments": {"first": 0, "users": 0}},
+    "experiments.offline": {"replay": {"horizon": 100, "seed": 0}},
+    "experiments.problems": {
+        "simulated": {"features": 100, "mean": .3, "sd": 1, "noise_sd": .1, "gamma": .9, "favour": 100},
+        "rated": {"dataset": "movielens", "gamma": .9}, "documents": {"ratio": 1, "articles": 40, "gamma": .9},
+        "combinations": {"correlated": False, "features": 6, "items": 40, "cost": 4, "gamma": .9},
+        "Knobs": {"features": 4, "mix": 0, "correlation": 0, "favour": 10, "noise": 1, "cost": .3, "gamma": .9},
+        "wrong": {"noise": 1, "prior": 1, "mean": 0}},
+    "experiments.runner": {"run": {"chunk": 32}, "curves": {"column": "mean"}},
+    "experiments.sources": {"documents": {"ratio": 1, "articles": 40}, "rated": {"dataset": "movielens"}},
+    "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (2048, 40_000), "tuning": (1024, 20_000),
+                                   "sequences": (500, 20_000), "tol": 1e-3, "seed": 0, "reference": "UCB"}},
+    "figures.rewards": {"slices": {"level": 0, "sharey": True, "columns": 4}, "over_cost": {"sharey": True},
+                        "reward_over_cost": {"sharey": True}, "style_of": {"position": 0}},
+    "figures.style": {"mark": {"position": 0}, "canvas": {"columns": 1, "rows": 1, "width": 7, "height": 4},
+                      "as_text": {"width": 32}, "label_ends": {"gap": .062}},
+    "policies.projection": {"projections": {"law": "euclid"}, "mean_projection": {"law": "euclid"}},
+    "policies.rules": {"Family": {"ties": False, "marks": (), "named": None}},
+    "problem": {"as_scalar": INFINITE, "effective_horizon": {"share": 1e-3}},
+    "report.analysis": {"support": {"seed": 0, "most": 64}, "analyse": {"gamma": .9, "users": 1024, "seed": 0}},
+    "simulate.exact": {"decoupled": {"nodes": 240}},
+    "simulate.replications": {name: {"horizon": 100, "seed": 0, "reward": "expected", "first": 0} for name in ("replicate", "episodes")} |
+                             {"truncation": {"horizon": 100}},
+}
+
+
+@pytest.mark.parametrize("module", KNOWN)
+def test_an_argument_left_out_has_its_usual_value(module):
+    for name, known in KNOWN[module].items():
+        parameters = inspect.signature(getattr(import_module(f"lib.{module}"), name)).parameters
+        assert {key: parameters[key].default for key in known} == known, name
