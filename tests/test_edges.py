@@ -123,7 +123,7 @@ BAD = {
     "freedoms": [NAN, -1.0, 0, "text", None, MASKED, {}],
     "object": [None, "text", 3.0, (), ITEMS], "anything": [],
 }
-FINE = set()
+FINE = {("experiments.typical_costs", "steps", "[]")}         # no steps, no costs
 
 
 ALPHA, P, R = (1.0, "nonnegative"), (PROBLEM, "problem"), (RULES, "policies")

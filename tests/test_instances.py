@@ -38,7 +38,7 @@ def test_the_mean_slope_of_aligned_items_is_the_equation_of_the_chapter():
 
 
 @pytest.mark.parametrize("change, words", [
-    (dict(features=1), "features is 1"), (dict(features=2.0), "features is 2.0"), (dict(features=True), "features is True"),
+    (dict(features=1), "features must be an integer of at least 2, got 1"), (dict(features=2.0), "features must be an integer of at least 2, got 2.0"), (dict(features=True), "features must be an integer of at least 2, got True"),
     (dict(mix=1.1), "mix is 1.1"), (dict(mix=-0.1), "mix is -0.1"), (dict(favour=0), "favour is 0"),
     (dict(correlation=1.0), "correlation is 1.0"), (dict(correlation=-0.34), "correlation is -0.34"),
     (dict(noise=0.0), "noise is 0.0"), (dict(gamma=1.0), "gamma is 1.0")])

@@ -61,7 +61,7 @@ def test_the_report_has_it_in_its_contest(toy):
     found = analysis.analyse(data, prior, 3.5, steps=(), users=16)
     assert set(found.table.policy) == {"Exploitation", "UCB", "Popularity"}
     assert set(found.table[found.table.policy == "Popularity"].alpha) == {.5, 5.0}
-    assert "Popularity" in page.body(found, "")
+    assert "Popularity" in page.body(found, page.pictures(found))
 
 
 def test_it_is_gone_afterwards():

@@ -183,7 +183,10 @@ def typical_costs(problem, steps):
     >>> typical_costs(make_problem([[1]], [1], [3], [[4]], 1, 0, .9), (-.5, 0, .25))
     (2.0, 3.0, 3.5)
     """
-    problem, steps = checked(problem), as_floats("steps", steps, 1) if len(steps) else ()
+    problem = checked(problem)
+    if isinstance(steps, (list, tuple)) and not steps:
+        return ()
+    steps = as_floats("steps", steps, 1)
     mean = problem.probs @ problem.items @ problem.mu
     sd = np.sqrt(problem.probs @ np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items))
     digits = 1 - int(np.floor(np.log10(sd))) if sd > 0 else 2
