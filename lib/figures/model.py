@@ -47,7 +47,7 @@ def benefit_map(net_mean, sd, benefit, boundary=None):
 
 
 @styled
-def forwarding_boundary(sd, boundaries, ylabel="break-even mean $-$ cost"):
+def forwarding_boundary(sd, boundaries, ylabel="break-even mean − cost"):
     """Lowest net mean at which an item is forwarded, over the standard deviation of the belief; {name: (n,)}."""
     figure, ((axes,),) = canvas()
     right = np.argmax(sd)
