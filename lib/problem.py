@@ -1,8 +1,8 @@
 """The words that every module shares: the problem, a bracket, an estimate.
 
 An item is a row x of `items`, drawn with probability `probs`; a user is theta ~ N(mu, Sigma).
-Forwarding pays y - cost, y = x.theta + eps, Var eps = I(x) noise_sd^2, I(x) the number of non-zero
-elements of x; discarding pays 0 and shows nothing.  The value of a policy is
+Forwarding pays y - cost, y = x.theta + eps; discarding pays 0 and shows nothing.  The noise has the variance
+Var eps = I(x) noise_sd^2, I(x) the number of non-zero elements of x, or another that is known of each item.  The value of a policy is
 V = E sum_{n >= 1} gamma^n U_n (x_n.theta - cost): the first item already carries one gamma
 (Chen and Frazier 2016, section II, equation 2).
 """
@@ -18,13 +18,14 @@ SHARE = 1e-3            # of the value: what a study may leave out at its end
 class Problem(NamedTuple):
     """A validated problem; build it with `make_problem`, vary it with `_replace(cost=...)`."""
 
-    items: np.ndarray   # (n, k) the distinct feature vectors, nonnegative
+    items: np.ndarray   # (n, k) the distinct feature vectors, of any sign
     probs: np.ndarray   # (n,) their probabilities
     mu: np.ndarray      # (k,) prior mean of theta
     Sigma: np.ndarray   # (k, k) prior covariance of theta
-    noise_sd: float     # standard deviation of the noise of one non-zero feature
+    noise_sd: float     # standard deviation of the noise of one non-zero feature: see `noise`
     cost: float         # cost of forwarding one item, in reward units
     gamma: float        # discount factor, P(N >= n) = gamma^n
+    noise: object = "features"      # law of the noise, Var eps / noise_sd^2: I(x), "constant": 1, or an array (n,)
 
 
 class Bracket(NamedTuple):
@@ -42,23 +43,24 @@ class Estimate(NamedTuple):
     se: np.ndarray
 
 
+NOISES = ("features", "constant")
 LARGEST = 1e150     # reward units: squares of what a problem holds must be floating-point numbers
 
 
 def as_floats(name, value, ndim):
-    """`value` as a finite, C-contiguous float64 array of `ndim` dimensions, or ValueError naming it."""
+    """`value` as a finite, C-contiguous float64 array of `ndim` dimensions, itself where it is one; or ValueError naming it."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} is a masked array with missing values: every value must be there")
     try:
-        array = np.array(value)
+        array = np.asarray(value)
         if array.dtype.kind in "USmM":          # text that looks like a number is text
             raise TypeError(f"{name} is text or a time")
-        array = np.array(array, dtype=float, order="C")
+        array = np.asarray(array, dtype=float, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numeric, got {value!r}") from error
     if array.ndim != ndim or array.size == 0 and ndim:
         raise ValueError(f"{name} must be a non-empty array of {ndim} dimensions, got shape {array.shape}")
-    if not np.isfinite(array).all():
+    if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):       # no copy of what may be large
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name}{list(bad) if bad else ''} is {array[bad]}: every value must be finite")
     return array
@@ -165,13 +167,25 @@ def as_made(name, value, kind, maker):
     return value
 
 
-def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
-    """Check the seven parts of a problem and return them as a Problem (paper, section II).
+def as_noise(noise, n):
+    """`noise` as one of NOISES or n positive numbers, or ValueError."""
+    if isinstance(noise, str):
+        return as_choice("noise", noise, NOISES)
+    factors = as_floats("noise", noise, 1)
+    if factors.shape != (n,):
+        raise ValueError(f"noise must have one element per item, got {factors.shape[0]} for {n}")
+    if factors.min() <= 0:
+        raise ValueError(f"noise[{factors.argmin()}] is {factors.min()}: it multiplies noise_sd^2 and must be positive")
+    return factors
+
+
+def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma, noise="features"):
+    """Check the parts of a problem and return them as a Problem (paper, section II); the eighth argument is best named.
 
     Parameters
     ----------
     items : array-like (n, k)
-        Distinct feature vectors, nonnegative.
+        Distinct feature vectors; negative elements are allowed, the paper has none.
     probs : array-like (n,)
         Their probabilities; renormalised when they sum to 1 within 1e-9.
     mu, Sigma : array-like (k,), (k, k)
@@ -182,6 +196,9 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
         Cost of forwarding one item, in reward units.
     gamma : float
         Discount factor in (0, 1).
+    noise : {"features", "constant"} or array-like (n,)
+        The variance of each item's noise in units of noise_sd^2: I(x), the number of non-zero features, as in the paper;
+        1; or a positive number for each item.
 
     Raises
     ------
@@ -193,22 +210,27 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma):
     >>> make_problem([[1, 0], [0, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9).mu
     array([0., 0.])
     """
+    made = _made(items, probs, mu, Sigma, noise_sd, cost, gamma, noise)
+    given = items, probs, mu, Sigma, noise_sd, cost, gamma, noise
+    return Problem(*(part.copy() if isinstance(part, np.ndarray) and np.shares_memory(part, old) else part
+                     for part, old in zip(made, given)))
+
+
+def _made(items, probs, mu, Sigma, noise_sd, cost, gamma, noise):
+    """`make_problem` that copies no array that is as it should be."""
     items = as_floats("items", items, 2)
     n, k = items.shape
-    if (items < 0).any():
-        row, column = np.argwhere(items < 0)[0]
-        raise ValueError(f"items[{row}, {column}] is {items[row, column]}: features are nonnegative")
     mu = as_floats("mu", mu, 1)
     if mu.shape != (k,):
         raise ValueError(f"mu must have one element per feature of items, got {mu.shape[0]} for {k}")
     return _representable(Problem(
         items, as_probs(probs, n), mu, as_covariance("Sigma", Sigma, k), as_scalar("noise_sd", noise_sd, 0),
-        as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1)))
+        as_scalar("cost", cost), as_scalar("gamma", gamma, 0, 1), as_noise(noise, n)))
 
 
 def _representable(problem):
     """`problem` where its squares are floating-point numbers, or ValueError naming what is too large or too small."""
-    k, sizes = len(problem.mu), np.abs(problem.items).max(axis=1)
+    k, sizes = len(problem.mu), np.maximum(problem.items.max(axis=1), -problem.items.min(axis=1))
     mean, spread = np.abs(problem.mu).max(), np.sqrt(np.maximum(np.diag(problem.Sigma), 0)).max()
     most = LARGEST / k / max(mean, spread, 1.0)
     for name, size, limit in (("mu", mean, LARGEST / k), ("Sigma", spread, LARGEST / k), ("cost", abs(problem.cost), LARGEST),
@@ -217,6 +239,10 @@ def _representable(problem):
             raise ValueError(f"{name} is too large, {size:.3g}: squares of rewards must stay below 1e300")
     if problem.noise_sd < 1 / LARGEST:
         raise ValueError(f"noise_sd is {problem.noise_sd}: it must be at least {1 / LARGEST:g}")
+    if isinstance(problem.noise, np.ndarray):
+        sds = problem.noise_sd * np.sqrt([problem.noise.min(), problem.noise.max()])
+        if not 1 / LARGEST <= sds[0] <= sds[1] <= LARGEST / k:
+            raise ValueError(f"noise gives standard deviations from {sds[0]:.3g} to {sds[1]:.3g}: too small or too large")
     return problem
 
 
@@ -237,7 +263,7 @@ def checked(problem, name="problem"):
     >>> checked(problem) is problem, checked(problem._replace(mu=[2])).mu
     (True, array([2.]))
     """
-    made = make_problem(*as_made(name, problem, Problem, "lib.problem.make_problem"))
+    made = _made(*as_made(name, problem, Problem, "lib.problem.make_problem"))
     same = all(type(old) is type(new) and (not isinstance(new, np.ndarray) or (
         old.dtype == new.dtype and old.flags.c_contiguous)) for old, new in zip(problem, made))
     return problem if same else made
@@ -275,7 +301,24 @@ def effective_horizon(gamma, share=SHARE):
     return items if gamma**items <= share else items + 1         # the quotient of logarithms is rounded
 
 
-def noise_var(problem):
-    """(n,) noise variance of each item, I(x) noise_sd^2 (paper, section II)."""
+def noise_factors(problem):
+    """(n,) noise variance of each item in units of noise_sd^2: I(x) (paper, section II), 1, or as given."""
     problem = checked(problem)
-    return np.count_nonzero(problem.items, axis=1) * problem.noise_sd**2
+    if isinstance(problem.noise, str):
+        return np.count_nonzero(problem.items, axis=1) if problem.noise == "features" else np.ones(len(problem.items))
+    return problem.noise
+
+
+def noise_var(problem):
+    """(n,) noise variance of each item, reward units squared."""
+    return noise_factors(problem) * checked(problem).noise_sd**2
+
+
+def basis_var(problem):
+    """(n,) noise variance of each item as the paper's single-feature problems have it, reward units squared.
+
+    The paper writes an item in another basis, in which it has one non-zero element: noise_sd^2, whatever I(x) was.  A
+    noise that does not count features stays what it is.
+    """
+    problem = checked(problem)
+    return np.full(len(problem.items), problem.noise_sd**2) if np.array_equal(problem.noise, "features") else noise_var(problem)

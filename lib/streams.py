@@ -105,7 +105,8 @@ def factor(Sigma):
     """(k, k) L with L L' = Sigma, by Cholesky with diagonal pivots: `Sigma` may be singular.
 
     Column p belongs to pivot p, so a diagonal Sigma has a diagonal factor.  It is built from elementwise
-    operations alone, which round the same on every machine and for every number of threads.
+    operations alone, which round the same on every machine and for every number of threads.  What is left of a variable's
+    variance counts as none below a rounding error of that variance, whatever the units of the others.
 
     Examples
     --------
@@ -114,10 +115,10 @@ def factor(Sigma):
            [1., 0.]])
     """
     left, L = np.array(Sigma, dtype=float), np.zeros(np.shape(Sigma))
-    smallest = np.finfo(float).eps * len(left) * max(left.diagonal().max(), 0.0)
+    smallest = np.finfo(float).eps * len(left) * np.maximum(left.diagonal(), 0.0)
     for _ in range(len(left)):
-        p = int(left.diagonal().argmax())
-        if left[p, p] <= smallest:
+        p = int(np.where(left.diagonal() > smallest, left.diagonal(), 0.0).argmax())
+        if left[p, p] <= smallest[p]:
             break
         L[:, p] = left[:, p] / np.sqrt(left[p, p])
         left -= np.outer(L[:, p], L[:, p])

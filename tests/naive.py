@@ -27,11 +27,24 @@ def update(mu, Sigma, x, y, noise_var):
     return new_mu, new_Sigma
 
 
+def factor(problem, i):
+    """Noise variance of item i in units of noise_sd^2, by the law of the problem's noise."""
+    law = getattr(problem, "noise", "features")
+    if not isinstance(law, str):
+        return float(law[i])
+    return {"features": sum(a != 0 for a in problem.items[i]), "constant": 1}[law]
+
+
+def noises(problem):
+    """Noise variance of each item."""
+    return [problem.noise_sd**2 * factor(problem, i) for i in range(len(problem.items))]
+
+
 def mean_projection(items, probs, x):
-    """M(x) = sum over items of probability times x.X / x.x, one item at a time."""
+    """M(x) = sum over items of probability times (x.X)^+ / x.x, one item at a time."""
     if inner(x, x) == 0:
         return 0.0
-    return sum(p * inner(x, X) / inner(x, x) for X, p in zip(items, probs))
+    return sum(p * max(inner(x, X), 0.0) / inner(x, x) for X, p in zip(items, probs))
 
 
 class Seen:
@@ -69,7 +82,7 @@ def pick(probs, u):
 def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None, truth=None):
     """One user, one policy: (items, feedback, decisions, reward, realised reward).
 
-    `problem` has the fields items, probs, mu, Sigma, noise_sd, cost, gamma; `benefit(i, net_mean, var)` is
+    `problem` has the fields items, probs, mu, Sigma, noise_sd, cost, gamma and noise; `benefit(i, net_mean, var)` is
     the exploration benefit that dtd_dp sees in item i.  Items, feedback and rewards come from `truth` where
     that is not what the policy believes.
     """
@@ -81,8 +94,8 @@ def episode(problem, kind, alpha, theta, uniforms, noise, thompson, benefit=None
     for n in range(len(uniforms)):
         i = pick(list(map(float, truth.probs)), uniforms[n])
         x, real = items[i], list(map(float, truth.items[i]))
-        noise_var, worth = problem.noise_sd**2 * sum(a != 0 for a in x), inner(real, theta)
-        y = worth + truth.noise_sd * math.sqrt(sum(a != 0 for a in real)) * noise[n]
+        noise_var, worth = noises(problem)[i], inner(real, theta)
+        y = worth + math.sqrt(noises(truth)[i]) * noise[n]
         mean, var = inner(x, mu), inner(x, times(Sigma, x))
         forward = wanted(kind, alpha, mean, var, problem.cost, mean_projection(items, probs, x), thompson[n],
                          benefit(i, mean - problem.cost, var) if benefit else 0.0, probs[i])
@@ -106,10 +119,10 @@ def precise_episode(problem, kind, alpha, theta, indices, noise, thompson):
         decisions, reward = [], D(0)
         for n, i in enumerate(indices):
             x, worth = items[i], inner(items[i], theta)
-            noise_var = D(problem.noise_sd) ** 2 * sum(a != 0 for a in x)
+            noise_var = D(problem.noise_sd) ** 2 * factor(problem, i)
             mean, sd = inner(x, mu), max(inner(x, times(Sigma, x)), D(0)).sqrt()
             bonus = {"exploit": D(0), "ucb": D(alpha), "thompson": D(float(thompson[n])),
-                     "dtd_ucb": D(alpha) * sum(p * inner(x, X) for X, p in zip(items, probs)) / (inner(x, x) or 1)}[kind]
+                     "dtd_ucb": D(alpha) * sum(p * max(inner(x, X), D(0)) for X, p in zip(items, probs)) / (inner(x, x) or 1)}[kind]
             decisions.append(mean + bonus * sd >= cost)
             if decisions[-1]:
                 reward += gamma ** (n + 1) * (worth - cost)
@@ -126,11 +139,6 @@ def phi(z):
 
 def Phi(z):
     return math.erfc(-z / math.sqrt(2)) / 2
-
-
-def noises(problem):
-    """Noise variance of each item."""
-    return [problem.noise_sd**2 * sum(a != 0 for a in x) for x in problem.items]
 
 
 def variance(Sigma, x):

@@ -27,16 +27,16 @@ def test_gains_have_the_mean_of_the_rewards_differences_and_less_noise():
 
 
 def test_the_best_alpha_of_the_tuning_users_is_chosen():
-    p, entry = problem(), experiments.Family("UCB", policies.ucb, A)
+    p, entry = problem(), experiments.Candidate("UCB", policies.ucb, A)
     means = experiments.gains(p, [policies.ucb(a) for a in A], 256, 20, (5, comparison.TUNING)).mean(axis=1)
-    single = experiments.Family("knowledge gradient", policies.knowledge_gradient, (1.0,))
+    single = experiments.Candidate("knowledge gradient", policies.knowledge_gradient, (1.0,))
     assert experiments.tune(p, [single, entry], 256, 20, 5) == [policies.knowledge_gradient(),
                                                              policies.ucb(A[means.argmax()])]
     assert experiments.tune(p, [single], 256, 20, 5) == [policies.knowledge_gradient()]
 
 
 def test_tuned_policies_are_measured_on_other_users():
-    entries = [experiments.Family("UCB", policies.ucb, A), experiments.Family("UCB, alpha = 1", policies.ucb, (1.0,))]
+    entries = [experiments.Candidate("UCB", policies.ucb, A), experiments.Candidate("UCB, alpha = 1", policies.ucb, (1.0,))]
     chosen, gains = experiments.tune_and_measure(problem(), (0.0, 0.3), entries, 64, 96, 15, 5)
     assert gains.shape == (2, 2, 96) and [rules[1] for rules in chosen] == [policies.ucb(1)] * 2
     again = experiments.gains(problem(cost=0.3), chosen[1], 96, 15, (5, comparison.EVALUATION))
@@ -165,7 +165,7 @@ def test_values_and_leads_are_of_the_rewards(given):
 
 def test_the_best_mean_on_the_tuning_users_is_taken(given):
     p = make_problem([[1]], [1], [1], [[0]], 1, .5, .9)
-    family, single = experiments.Family("UCB", policies.ucb, (2., 1., .5)), experiments.Family("one", policies.ucb, (.5,))
+    family, single = experiments.Candidate("UCB", policies.ucb, (2., 1., .5)), experiments.Candidate("one", policies.ucb, (.5,))
     assert [rule.alpha for rule in experiments.tune(p, [family, single], 4, 5, 7)] == [1., .5]
     assert experiments.leader(p, [policies.ucb(alpha) for alpha in (2., .5, 1.)], 4, 5, 7) == 2
     chosen, gained = experiments.tune_and_measure(p, [.1, .2], [family, single], 4, 4, 5, 7)

@@ -16,7 +16,7 @@ from lib import policies
 from lib.datasets import Dataset, Prior, Ratings
 from lib.datasets.prediction import Predictions
 from lib.dp.program import Table
-from lib.experiments import Family, Knobs, Spec
+from lib.experiments import Candidate, Knobs, Spec
 from lib.problem import make_problem
 from lib.simulate import Episodes, Stream
 
@@ -39,7 +39,7 @@ SEEN = Episodes(np.ones((2, 2)), np.zeros((2, 3), int), np.ones((2, 3)), np.ones
                 np.ones((1, 2)))
 STREAM = Stream(SEEN.items, SEEN.feedback, SEEN.feedback, SEEN.thompson)
 SPEC = Spec("test", "simulated", (("features", 2),), (0.5,), tuple(RULES), horizon=3)
-ENTRY = Family("UCB", policies.ucb, (.1, .2))
+ENTRY = Candidate("UCB", policies.ucb, (.1, .2))
 GAINS = np.array([[1., 2., 3.], [0., 1., 2.]])
 ROWS = "a table"            # of experiments.run: whatever is none is refused
 
@@ -48,7 +48,7 @@ NUMBER = NOT_NUMBERS + [[1.0, 2.0]]
 NOT_PROBLEMS = [None, "text", 3.0, tuple(PROBLEM), ITEMS] + [PROBLEM._replace(**{name: value}) for name, value in (
     ("mu", NAN), ("mu", np.array([NAN, 1])), ("mu", "ab"), ("mu", np.ones(3)), ("mu", np.ma.masked_array([1., 2.], [0, 1])),
     ("mu", np.array([HUGE, 1])), ("noise_sd", 1e200), ("noise_sd", -1.0), ("noise_sd", 0.0), ("noise_sd", NAN),
-    ("items", ITEMS * 1e308), ("items", -ITEMS), ("items", ITEMS[:, :1]), ("items", np.zeros((0, 2))), ("items", None),
+    ("items", ITEMS * 1e308), ("noise", "text"), ("noise", np.ones(2)), ("noise", np.array([1, 0, 1.])), ("noise", None), ("items", ITEMS[:, :1]), ("items", np.zeros((0, 2))), ("items", None),
     ("probs", np.array([.5, .5, .5])), ("probs", np.array([.5, .5])), ("probs", np.array([1.5, -.5, 0])),
     ("Sigma", -np.eye(2)), ("Sigma", np.eye(3)), ("Sigma", np.array([[1, 0], [.5, 1]])), ("Sigma", np.full((2, 2), NAN)),
     ("cost", "3"), ("cost", NAN), ("cost", HUGE), ("cost", None), ("gamma", 1.0), ("gamma", -.5), ("gamma", NAN))]
@@ -85,7 +85,7 @@ BAD = {
         ("feedback", STREAM.feedback * NAN), ("feedback", "text"), ("pay", STREAM.pay[:1]), ("pay", STREAM.pay * INF),
         ("thompson", STREAM.thompson * NAN), ("thompson", None))],
     "dataset": [None, "movielens", 3.0, ()] + [DATA._replace(**{name: value}) for name, value in (
-        ("items", ITEMS * NAN), ("items", None), ("items", -ITEMS), ("items", ITEMS * HUGE), ("ratings", None), ("ratings", "text"),
+        ("items", ITEMS * NAN), ("items", None), ("items", ITEMS * HUGE), ("ratings", None), ("ratings", "text"),
         ("ratings", RATED._replace(value=RATED.value * NAN)), ("ratings", RATED._replace(item=RATED.item + 99)),
         ("ratings", RATED._replace(start=RATED.start - 1)))],
     "users": [None, "text", 3, NAN, [-1], [99], [1.5], [NAN], [True, False], ["w"], MASKED, [[0, 1]], [HUGE]],
@@ -117,7 +117,8 @@ BAD = {
     "a spec": [None, "simulated", 3.0, ()],
     "plan": [None, "simulated", 3.0, (), SPEC._replace(problem="nonsense"), SPEC._replace(thetas="nonsense"),
              SPEC._replace(options=(("nonsense", 1),)), SPEC._replace(thetas="held_out")],
-    "reference": ARRAY + [3.0, [1.0, 2.0]], "items": ARRAY + [3.0, [1.0], -ITEMS, ITEMS * HUGE, ITEMS[:, :1]],
+    "reference": ARRAY + [3.0, [1.0, 2.0]], "items": ARRAY + [3.0, [1.0], ITEMS * HUGE, ITEMS[:, :1]],
+    "law": [None, "text", 3.0, NAN, [1.0], [1.0, 2.0], [1.0, 0.0, 1.0], [1.0, NAN, 1.0], [1.0, -1.0, 1.0], MASKED, {}],
     "noise": NUMBER + [0.0, -1.0, 1e200, 1e-200], "noise_var": [NAN, INF, 0.0, -1.0, "text", None, MASKED, [1.0, NAN], [1.0] * 3],
     "error": [-1.0, "text", None, MASKED, {}], "mean": ["text", None, MASKED, {}], "freedom": [NAN, -1.0, 0, "text", None, MASKED, {}], "size": [NAN, -1.0, 0, 0.5, 1, "text", None, MASKED, {}],
     "freedoms": [NAN, -1.0, 0, "text", None, MASKED, {}],
@@ -201,6 +202,7 @@ CALLS = {
     "datasets.write_movielens": dict(folder=(".", "path"), users=COUNT, categories=(("Drama",), "names")),
     "datasets.yelp": dict(folder=(".", "path"), categories=(("Food",), "names"), skip_damaged=(False, "flag")),
     "experiments.best": dict(table=(ROWS, "rows")),
+    "experiments.believed": dict(dataset=(DATA, "dataset"), prior=(PRIOR, "prior"), cost=(3.0, "reward"), gamma=(.9, "share")),
     "experiments.build": dict(spec=(SPEC, "plan")),
     "experiments.charges": dict(WON, truth=(PROBLEM, "problem")), "experiments.gains": WON, "experiments.leader": WON,
     "experiments.chosen": dict(spec=(SPEC, "a spec"), rows=(ROWS, "rows")),
@@ -237,7 +239,9 @@ CALLS = {
     "problem.as_made": dict(name=NAME, value=(PROBLEM, "object"), kind=(type(PROBLEM), "anything"), maker=("", "anything")),
     "problem.make_problem": dict(items=(ITEMS, "items"), probs=(PROBLEM.probs, "probabilities"), mu=(PROBLEM.mu, "vector"),
                                  Sigma=(PROBLEM.Sigma, "covariance"), noise_sd=(.8, "noise"), cost=(3.0, "reward"),
-                                 gamma=(.9, "share")),
+                                 gamma=(.9, "share"), noise=("constant", "law")),
+    "problem.as_noise": dict(noise=("features", "law"), n=(3, "anything")),
+    "problem.noise_factors": dict(problem=P), "problem.basis_var": dict(problem=P),
     "problem.checked": dict(problem=P, name=("problem", "anything")), "problem.noise_var": dict(problem=P),
     "problem.effective_horizon": dict(gamma=(.9, "share"), share=(.1, "share")),
     "posterior.compile_problem": dict(problem=P), "posterior.noise_share": dict(problem=P),

@@ -67,20 +67,19 @@ def uneven():
 def test_even_noise_is_the_same_for_all_items_and_changes_nothing_else():
     problem = uneven()
     even = experiments.even_noise(problem)
-    assert noise_var(even) == pytest.approx(problem.probs @ noise_var(problem)) and even.items.shape == (4, 5)
+    assert noise_var(even) == pytest.approx(problem.probs @ noise_var(problem)) and even.items is problem.items
     assert noise_var(experiments.even_noise(problem, 2.0)) == pytest.approx(4)
     assert even.items @ even.mu == pytest.approx(problem.items @ problem.mu)
     assert even.items @ even.Sigma @ even.items.T == pytest.approx(problem.items @ problem.Sigma @ problem.items.T)
     for law in ("euclid", "prior"):
         assert policies.mean_projection(even, law) == pytest.approx(policies.mean_projection(problem, law))
     aligned = experiments.from_knobs(Knobs())
-    assert np.array_equal(experiments.even_noise(aligned).items, aligned.items)
+    assert noise_var(experiments.even_noise(aligned)) == pytest.approx(noise_var(aligned))
     with pytest.raises(ValueError, match="sd is 0"):
         experiments.even_noise(problem, 0)
 
 
 def test_even_noise_decides_as_plain_loops_with_that_noise_do():
-    """The oracle has no faint features: its noise is set by hand, through items that all have one non-zero feature."""
     problem, horizon = uneven(), 25
     even = experiments.even_noise(problem, 0.8)
     rules = [policies.exploit(), policies.ucb(0.5), policies.dtd_ucb(0.8)]

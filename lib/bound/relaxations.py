@@ -12,12 +12,15 @@ from lib import dp, posterior, streams
 from lib.bound.conditionals import conditional
 from lib.estimate import sample_mean
 from lib.normal import expected_excess
-from lib.problem import Bracket, Estimate, as_choice, as_count, as_scalar, checked, effective_horizon
+from lib.problem import Bracket, Estimate, as_choice, as_count, as_scalar, basis_var, checked, effective_horizon, noise_var
 
 
 def normalised(problem):
     """The checked problem; ValueError unless every item sums to 1, the case in which the theorem splits the cost."""
     problem = checked(problem)
+    if problem.items.min() < 0:
+        i, j = np.unravel_index(problem.items.argmin(), problem.items.shape)
+        raise ValueError(f"items[{i}, {j}] is {problem.items[i, j]}: the decomposition needs features of at least 0")
     norms = problem.items.sum(axis=1)
     if np.abs(norms - 1).max() > 1e-9:
         i = int(np.argmax(np.abs(norms - 1)))
@@ -33,8 +36,8 @@ def feature_table(problem, j, var, tol, noise):
 
 def informations(problem, j, noise):
     """(n,) what an observation of each item adds to noise_sd^2 / variance of feature j."""
-    x = problem.items[:, j]
-    return x**2 if noise == "basis" else x**2 / np.maximum(np.count_nonzero(problem.items, axis=1), 1)
+    variance = basis_var(problem) if noise == "basis" else noise_var(problem)
+    return problem.items[:, j]**2 * np.divide(problem.noise_sd**2, variance, out=np.zeros(len(variance)), where=variance > 0)
 
 
 def feature_bracket(problem, j, law, tol, noise):
@@ -73,8 +76,8 @@ def decomposition(problem, tol=1e-3, noise="basis"):
     tol : float
         Aim for the relative width of the bracket, or 0.1 tol noise_sd where the value is smaller.
     noise : str
-        "basis": feature j of item x is observed with variance noise_sd^2 / x_j^2, as in the paper;
-        "model": with I(x) noise_sd^2 / x_j^2, what is really seen given theta_-j: a little tighter.
+        "basis": feature j of item x is observed with variance basis_var / x_j^2, noise_sd^2 / x_j^2 as in the paper;
+        "model": with noise_var / x_j^2, what is really seen given theta_-j: a little tighter.
 
     Returns
     -------

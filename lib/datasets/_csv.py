@@ -19,7 +19,7 @@ def ratings(items_csv, ratings_csv, scale=None, time_unit=None):
 
     Columns, separated by commas, semicolons or tabs; names matched whatever their case:
 
-    - items: `item_id`, then one column a feature, nonnegative numbers, used as they are;
+    - items: `item_id`, then one column a feature, numbers of any sign, used as they are;
     - ratings: `user_id`, `item_id`, `rating`, and optionally `time` (seconds since 1970, or an ISO date
       or time, taken as UTC where it names no zone).  Other columns are ignored and named in notes.
 
@@ -83,9 +83,6 @@ def read_items(path):
         if name in vectors:
             raise ValueError(f"{where}item_id is {readers.shown(name)}: line {lines[name]} has that id already")
         vectors[name] = [readers.number(cells[f], f"{where}{f[:60]}") for f in features]
-        if min(vectors[name]) < 0:
-            wrong = int(np.argmin(vectors[name]))
-            raise ValueError(f"{where}{features[wrong][:60]} is {min(vectors[name])}: features are nonnegative")
         lines[name] = line
     if not any(map(any, vectors.values())):
         raise ValueError(f"{path}: none of its {len(vectors)} items has a non-zero feature")

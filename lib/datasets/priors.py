@@ -12,7 +12,7 @@ The paper names no noise level for its real data.  Here it comes from the residu
 regression a user: with noise="features" each is divided by I(x), the number of non-zero features,
 as the model has it (Var eps = I(x) noise_sd^2); with noise="constant" it is not.
 
-Units.  Features are divided by their largest value, and one theta fitted to all ratings is taken off
+Units.  Features are divided by their largest absolute value, and one theta fitted to all ratings is taken off
 the ratings, before anything is compared with a threshold: another unit of a feature or of the ratings
 changes mu, Sigma and noise_sd by that unit alone, and ratings far from 0 lose no digits.
 """
@@ -64,8 +64,8 @@ def weights(dataset, noise):
 
 
 def sizes(dataset):
-    """(k,) the largest value of each feature over the items, 1 for a feature that no item has."""
-    largest = dataset.items.max(axis=0)
+    """(k,) the largest absolute value of each feature over the items, 1 for a feature that no item has."""
+    largest = np.maximum(dataset.items.max(axis=0), -dataset.items.min(axis=0))
     return np.where(largest > 0, largest, 1.0)
 
 
@@ -120,7 +120,8 @@ def coefficients(sums, ridge=0.0, about=0.0):
 def common(sums):
     """(k,) one theta for all users by least squares; the nearest to equal preferences where that leaves a choice."""
     gram, moment = sums.gram.sum(axis=0), sums.moment.sum(axis=0)
-    equal = np.full(len(moment), moment.sum() / gram.sum())
+    total = gram.sum()                          # 0 where the features of every item add up to 0
+    equal = np.full(len(moment), moment.sum() / total if total > CUT * np.trace(gram) else 0.0)
     return equal + np.linalg.pinv(gram, rcond=CUT, hermitian=True) @ (moment - gram @ equal)
 
 

@@ -186,8 +186,8 @@ def as_dataset(dataset):
     ValueError: dataset is 'movielens', no Dataset: use lib.datasets
     """
     items = as_floats("items", as_made("dataset", dataset, Dataset, "lib.datasets").items, 2)
-    if not 0 <= items.min() <= items.max() <= 1e150:
-        raise ValueError(f"items runs from {items.min()} to {items.max()}: features are nonnegative and at most 1e150")
+    if not -1e150 <= items.min() <= items.max() <= 1e150:
+        raise ValueError(f"items runs from {items.min()} to {items.max()}: features must lie within 1e150 of 0")
     if dataset.ratings is None:
         for name, part in as_made("sums", dataset.sums, Sums, "lib.datasets")._asdict().items():
             as_numbers(f"{name} of sums", part)

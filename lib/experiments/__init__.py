@@ -3,13 +3,13 @@
 specs: an experiment as data; problems: the problems it is about, made or real; sources: which data stand for them; runner,
 moments: run it; comparison: policies tuned and set side by side; offline: on real ratings in order; published, ledger: kept results, verdicts.
 """
-from lib.experiments.comparison import (Family, charges, evaluate, families, gains, leader, share, tune,
+from lib.experiments.comparison import (Candidate, charges, evaluate, families, gains, leader, share, tune,
                                         tune_and_measure, winner)
 from lib.experiments.offline import over_users, replay
-from lib.experiments.problems import Knobs, even_noise, from_knobs, typical_costs, wrong
+from lib.experiments.problems import Knobs, believed, even_noise, from_knobs, typical_costs, wrong
 from lib.experiments.runner import best, chosen, curves, forwarded, run
 from lib.experiments.specs import GRID, SPECS, Spec, build, size
 
-__all__ = ["Family", "GRID", "Knobs", "SPECS", "Spec", "best", "build", "charges", "chosen", "curves", "evaluate",
+__all__ = ["Candidate", "GRID", "Knobs", "SPECS", "Spec", "believed", "best", "build", "charges", "chosen", "curves", "evaluate",
             "even_noise", "families", "forwarded", "from_knobs", "gains", "leader", "over_users", "replay", "run", "share",
             "size", "tune", "tune_and_measure", "typical_costs", "winner", "wrong"]

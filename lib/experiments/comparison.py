@@ -22,7 +22,7 @@ TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose)
 LONG = 300                           # items beyond which full observation costs too much as a control variate
 
 
-class Family(NamedTuple):
+class Candidate(NamedTuple):
     """Policies that differ in alpha alone."""
 
     name: str
@@ -51,7 +51,7 @@ def families(problem, names):
              "DTD-DP (1)": (policies.dtd_dp, [1.0]), "Knowledge gradient (1)": (policies.knowledge_gradient, [1.0])}
     for name, law in (("DTD-UCB", "euclid"), ("DTD-UCB, prior", "prior")):
         rules[name] = partial(policies.dtd_ucb, law=law), grid / policies.mean_projection(problem, law).max()
-    return [Family(name, rules[name][0], tuple(rules[name][1])) for name in _among(names, rules)]
+    return [Candidate(name, rules[name][0], tuple(rules[name][1])) for name in _among(names, rules)]
 
 
 def _among(names, known):
@@ -62,11 +62,11 @@ def _among(names, known):
 
 
 def _entries(entries):
-    """`entries` as a list of at least one Family with values of alpha, or ValueError."""
+    """`entries` as a list of at least one Candidate with values of alpha, or ValueError."""
     if not isinstance(entries, (list, tuple)) or not entries:
-        raise ValueError(f"entries is {entries!r}: it must be a list of at least one Family")
+        raise ValueError(f"entries is {entries!r}: it must be a list of at least one Candidate")
     for entry in entries:
-        as_made("entries", entry, Family, "lib.experiments.Family")
+        as_made("entries", entry, Candidate, "lib.experiments.Candidate")
         as_floats("alphas", entry.alphas, 1)
         if not callable(entry.rule):
             raise ValueError(f"rule of {entry.name} is {entry.rule!r}: it must make a Policy from alpha")
@@ -189,7 +189,7 @@ def gains(problem, rules, replications, horizon=None, seed=0):
 
 
 def tune(problem, entries, replications, horizon=None, seed=0):
-    """For each Family the rule with the best mean gain on the tuning users; those with one alpha are not simulated."""
+    """For each Candidate the rule with the best mean gain on the tuning users; those with one alpha are not simulated."""
     problem, entries, replications = checked(problem), _entries(entries), as_count("replications", replications)
     streams.generator(seed)
     _horizon(problem, horizon)
@@ -213,13 +213,13 @@ def leader(problem, rules, replications, horizon=None, seed=0):
 
 
 def tune_and_measure(problem, costs, entries, tuning, users, horizon=None, seed=0):
-    """Tune every Family at every cost, and measure its gain on other users, the same at every cost.
+    """Tune every Candidate at every cost, and measure its gain on other users, the same at every cost.
 
     Parameters
     ----------
     problem : Problem
     costs : sequence of float
-    entries : sequence of Family
+    entries : sequence of Candidate
         With different names.
     tuning, users : int
         Numbers of users to tune on, and of others to measure on.

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import datasets
+from lib.datasets.priors import as_prior
+from lib.datasets.records import as_dataset
 from lib.experiments import sources
-from lib.problem import Problem, as_count, as_floats, as_made, as_scalar, checked, make_problem, noise_var
+from lib.problem import as_count, as_floats, as_made, as_scalar, checked, make_problem, noise_var
 
-FAINT = 1e-9        # size of a feature that is there for its noise alone
 
 
 def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9, favour=100.0):
@@ -29,6 +30,13 @@ def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9, favour=10
                         noise_sd, 0.0, gamma), None
 
 
+def believed(dataset, prior, cost, gamma):
+    """The Problem of a Dataset's stream and the Prior of its users, with that prior's law of the noise."""
+    dataset = as_dataset(dataset)
+    prior = as_prior(prior, dataset)
+    return make_problem(dataset.items, dataset.probs, prior.mu, prior.Sigma, prior.noise_sd, cost, gamma, noise=prior.noise)
+
+
 def rated(dataset="movielens", gamma=0.9, **options):
     """Items and the prior of a data set's users (paper, sections IV-A and IV-B), and the held-out users' thetas.
 
@@ -36,9 +44,7 @@ def rated(dataset="movielens", gamma=0.9, **options):
     """
     data = sources.rated(dataset)
     prior = datasets.prior(data, **options)
-    if prior.noise != "features" and np.ptp(np.count_nonzero(data.items, axis=1)):
-        raise ValueError(f"noise is {prior.noise!r}: the model's noise grows with the number of features")
-    return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
+    return believed(data, prior, 0.0, gamma), prior.thetas_held_out
 
 
 def documents(ratio=1, articles=40, gamma=0.9, **options):
@@ -48,7 +54,7 @@ def documents(ratio=1, articles=40, gamma=0.9, **options):
     """
     data = sources.documents(ratio, articles)
     prior = datasets.prior(data, **options)
-    return make_problem(data.items, data.probs, prior.mu, prior.Sigma, prior.noise_sd, 0.0, gamma), prior.thetas_held_out
+    return believed(data, prior, 0.0, gamma), prior.thetas_held_out
 
 
 def combinations(correlated=False, features=6, items=40, cost=4.0, gamma=0.9):
@@ -132,9 +138,6 @@ def wrong(problem, noise=1.0, prior=1.0, mean=0.0):
 def even_noise(problem, sd=None):
     """The problem with noise that does not grow with I(x): every feedback has standard deviation `sd`.
 
-    The model's noise counts non-zero features.  So every item gets as many as the richest has, the new ones so
-    faint, and of interest to nobody (mean and variance 0), that nothing else changes.
-
     Parameters
     ----------
     problem : Problem
@@ -144,7 +147,6 @@ def even_noise(problem, sd=None):
     Returns
     -------
     Problem
-        With as many features more as the richest item has more than the poorest.
 
     Examples
     --------
@@ -153,12 +155,7 @@ def even_noise(problem, sd=None):
     """
     problem = checked(problem)
     sd = np.sqrt(problem.probs @ noise_var(problem)) if sd is None else as_scalar("sd", sd, 0)
-    rich = np.count_nonzero(problem.items, axis=1)
-    most, k = rich.max(), len(problem.mu)
-    faint = np.where(np.arange(most - rich.min()) < most - rich[:, None], FAINT, 0.0)
-    more = (0, faint.shape[1])
-    return Problem(np.hstack([problem.items, faint]), problem.probs, np.pad(problem.mu, more),
-                   np.pad(problem.Sigma, (more, more)), float(sd / np.sqrt(most)), problem.cost, problem.gamma)
+    return problem._replace(noise_sd=float(sd), noise="constant")
 
 
 def typical_costs(problem, steps):

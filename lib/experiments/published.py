@@ -29,12 +29,12 @@ EVALUATION, BOUND = 2, 3                    # seeds are (SEED, purpose); `compar
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
         "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
         "hindsight", "full_observation", "full_observation_se", "bound"]
-BEYOND = (comparison.Family("UCB, fine grid", policies.ucb, tuple(np.linspace(.05, .8, 8))),
-          comparison.Family("DTD-DP, model's noise", lambda alpha: policies.dtd_dp(alpha, noise="model"),
+BEYOND = (comparison.Candidate("UCB, fine grid", policies.ucb, tuple(np.linspace(.05, .8, 8))),
+          comparison.Candidate("DTD-DP, model's noise", lambda alpha: policies.dtd_dp(alpha, noise="model"),
                             tuple(np.linspace(.2, 3.2, 8))),
-          comparison.Family("Knowledge gradient", policies.knowledge_gradient, (.3, .45, .6, .8, 1.0, 1.3)),
-          comparison.Family("Knowledge gradient, untuned", policies.knowledge_gradient, (1.0,)),
-          comparison.Family("Phased exploration", policies.phased, (.5, 1.0, 2.0, 5.0, 10.0, 20.0)))
+          comparison.Candidate("Knowledge gradient", policies.knowledge_gradient, (.3, .45, .6, .8, 1.0, 1.3)),
+          comparison.Candidate("Knowledge gradient, untuned", policies.knowledge_gradient, (1.0,)),
+          comparison.Candidate("Phased exploration", policies.phased, (.5, 1.0, 2.0, 5.0, 10.0, 20.0)))
 
 
 def table(name):

@@ -17,7 +17,7 @@ from lib.dp.program import DEEP, FINE, STEP
 from lib.policies.projection import projections
 from lib.policies.rules import INDEX, TABLE, THOMPSON, as_policies, entry
 from lib.posterior import jit
-from lib.problem import checked, noise_var
+from lib.problem import basis_var, checked, noise_var
 
 
 class Rules(NamedTuple):
@@ -68,7 +68,7 @@ def compile_rules(problem, policies):
 def _directions(problem, noise, law):
     """For each item the key of its table: (log prior variance, then the arguments of _benefits)."""
     var = np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items)
-    noise = noise_var(problem) if noise == "model" else np.full(len(var), problem.noise_sd**2)
+    noise = noise_var(problem) if noise == "model" else basis_var(problem)
     for (x, probs), v, scale in zip(projections(problem, law), var, noise):
         law = (x.tobytes(), probs.tobytes(), problem.gamma)
         yield (np.log(v), *law, scale / v) if v > 0 else (0.0, b"", b"", 0.0, 0.0)

@@ -15,7 +15,8 @@ def projections(problem, law="euclid"):
     problem : Problem
     law : {"euclid", "prior", "always", "own"}
         "euclid": x.X / x.x, the paper's.  "prior": x Sigma X / x Sigma x, the regression of X.theta on x.theta
-        under the prior, 0 where negative.  "always": 1.  "own": 1 if X = x, else 0.
+        under the prior.  Both are 0 where negative: what points the other way counts for nothing.  "always": 1.
+        "own": 1 if X = x, else 0.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def _sizes(problem, law):
 def mean_projection(problem, law="euclid"):
     """(n,) M(x), the mean of G(. | x) (paper, section III-C); for "euclid" x.E[X] / x.x, in one pass."""
     problem = checked(problem)
-    if law != "euclid":
+    if law != "euclid" or problem.items.min() < 0:
         return _sizes(problem, law) @ problem.probs
     norms = (problem.items**2).sum(axis=1)
     inner = (problem.items * (problem.probs[:, None] * problem.items).sum(axis=0)).sum(axis=1)

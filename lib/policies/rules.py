@@ -77,8 +77,8 @@ def dtd_dp(alpha=1.0, noise="basis", law="euclid"):
     alpha : float
         Factor of the exploration benefit, nonnegative.
     noise : {"basis", "model"}
-        Noise variance of the single-feature problem: noise_sd^2, as the paper's change of basis implies, or
-        I(x) noise_sd^2, what feedback on the item really has.
+        Noise variance of the single-feature problem: `lib.problem.basis_var`, noise_sd^2 as the paper's change of basis
+        implies where noise counts features, or what feedback on the item really has.
     law : str
         The law of the coming magnitudes, as `projections`.
     """

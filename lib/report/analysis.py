@@ -14,7 +14,7 @@ import pandas as pd
 from lib import bound, experiments, policies, simulate
 from lib.estimate import half_width
 from lib.experiments import moments, runner, specs
-from lib.problem import effective_horizon, make_problem
+from lib.problem import effective_horizon
 from lib.report import checks
 
 SUPPORT = 64                                  # most item vectors of the stream that is simulated
@@ -81,13 +81,13 @@ def check_sizes(dataset, cost):
     Traceback (most recent call last):
     ValueError: cost is 1e+308: numbers beyond 1e+100 cannot be computed with
     """
-    ratings, features = dataset.ratings.value, dataset.items[dataset.items > 0]
+    ratings, features = dataset.ratings.value, np.abs(dataset.items[dataset.items != 0])
     sizes = {"cost is": cost, f"{dataset.source}: the lowest rating is": ratings.min(), f"{dataset.source}: the highest rating is": ratings.max(),
              f"{dataset.source}: the largest feature is": features.max()}
     for name, value in sizes.items():
         if not abs(value) <= LARGEST:
             raise ValueError(f"{name} {value:g}: numbers beyond {LARGEST:g} cannot be computed with")
-    for name, value in (("ratings differ by", np.ptp(ratings)), ("the smallest feature above 0 is", features.min())):
+    for name, value in (("ratings differ by", np.ptp(ratings)), ("the smallest feature beside 0 is", features.min())):
         if 0 < value < 1 / LARGEST:
             raise ValueError(f"{dataset.source}: {name} {value:g}: numbers below {1 / LARGEST:g} cannot be computed with")
 
@@ -180,7 +180,7 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     check_sizes(dataset, cost)
     if not USERS[0] <= users <= USERS[1]:
         raise ValueError(f"users is {users}: from {USERS[0]} to {USERS[1]:,} can be simulated, fewer have no standard error")
-    problem = make_problem(dataset.items, dataset.probs, prior.mu, prior.Sigma, prior.noise_sd, cost, gamma)
+    problem = experiments.believed(dataset, prior, cost, gamma)
     items, probs = support(dataset, seed)
     whole, problem = len(items) == len(dataset.items), problem._replace(items=items, probs=probs)
     spec = plan(gamma, users, seed)

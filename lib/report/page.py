@@ -230,7 +230,7 @@ def arguments(words):
         prog="python -m lib.report", description="Analyse a stream of items and ratings; writes one HTML file.",
         epilog="The cost is the rating at which showing an item and showing nothing are equally good. The report lists how many "
                "ratings and items lie above it and above other costs.")
-    parser.add_argument("items", help="CSV: item_id, then one column a feature, nonnegative numbers")
+    parser.add_argument("items", help="CSV: item_id, then one column a feature, numbers")
     parser.add_argument("ratings", help="CSV: user_id, item_id, rating, and time if known")
     parser.add_argument("--cost", type=float, required=True, help="cost of forwarding one item, in the unit of the ratings")
     parser.add_argument("--gamma", type=float, default=.9, help="discount: a user meets gamma/(1-gamma) items (%(default)s)")
