@@ -185,6 +185,8 @@ CALLS = {
         source=("test", "anything"), labels=([["a"], ["b"]], "labels"), categories=(["a", "b"], "names"), notes=({}, "anything"),
         columns=(tuple(np.array([[0, 1], [0, 1], [1, 2], [0, 0]])), "rated"), users=(["u", "v"], "ids"), item_names=(["i", "j"], "ids")),
     "datasets.calibration": dict(predictions=(FORETOLD, "predictions"), bins=(2, "count")),
+    "datasets.choose_noise": dict(dataset=(DATA, "dataset"), holdout=(.5, "part"), seed=SEED, method=("least_squares", "text"),
+                                  min_ratings=(1, "place"), ridge=(1.0, "ridge")),
     "datasets.citeulike": dict(folder=(".", "path"), ratio=COUNT, articles=COUNT),
     "datasets.flag": dict(labels=([["a"], ["b"]], "labels"), categories=(["a", "b"], "names")),
     "datasets.histories": dict(dataset=(DATA, "dataset"), users=([0, 2], "users")),
