@@ -187,7 +187,7 @@ CALLS = {
     "datasets.calibration": dict(predictions=(FORETOLD, "predictions"), bins=(2, "count")),
     "datasets.choose_noise": dict(dataset=(DATA, "dataset"), holdout=(.5, "part"), seed=SEED, method=("least_squares", "text"),
                                   min_ratings=(1, "place"), ridge=(1.0, "ridge")),
-    "datasets.citeulike": dict(folder=(".", "path"), ratio=COUNT, articles=COUNT),
+    "datasets.citeulike": dict(folder=(".", "path"), ratio=COUNT, articles=COUNT, topics=(10, "count")),
     "datasets.flag": dict(labels=([["a"], ["b"]], "labels"), categories=(["a", "b"], "names")),
     "datasets.histories": dict(dataset=(DATA, "dataset"), users=([0, 2], "users")),
     "datasets.movielens": dict(categories=(("Drama",), "names")),
