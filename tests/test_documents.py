@@ -263,6 +263,27 @@ def test_the_stored_sums_are_those_of_the_stored_topics(k):
             assert found.count[u] == len(chosen)
 
 
+def test_first_words_are_made_of_letters_and_filled_up():
+    assert _citeulike.first_words(["ab", "abc", "x1y", "de-f"], 3) == ["abc", "de-f", ""]
+
+
+def test_ridge_errors_against_plain_loops():
+    """Half of each reader's sample, in a random order, foretells the other half."""
+    rng = np.random.default_rng(2)
+    shares, readable = rng.dirichlet(np.ones(3), 30), np.ones(30, dtype=bool)
+    libraries = {4: np.array([1, 2, 5, 8, 9]), 7: np.array([0, 3, 11, 20])}
+    expected = np.zeros(len(_citeulike.RIDGES))
+    for reader, library in libraries.items():
+        rows = [(shares[a], 1.0) for a in library] + [(shares[a], 0.0) for a in topics.unread(library, readable, 1, 0, reader)]
+        order = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(reader, 1))).permutation(len(rows))
+        rows = [rows[i] for i in order]
+        learnt, rest = rows[:len(rows) // 2], rows[len(rows) // 2:]
+        for r, ridge in enumerate(_citeulike.RIDGES):
+            theta = np.linalg.solve(sum(np.outer(x, x) for x, _ in learnt) + ridge * np.eye(3), sum(x * y for x, y in learnt))
+            expected[r] += sum((y - x @ theta)**2 for x, y in rest) / len(rest) / 2
+    np.testing.assert_allclose(_citeulike.ridge_errors(libraries, shares, readable, 1, 0), expected)
+
+
 # arXiv
 
 @pytest.mark.parametrize("categories, expected", [

@@ -336,3 +336,10 @@ def test_residuals():
     quantiles, sorted_values = datasets.normal_quantiles(found)
     assert (np.diff(sorted_values) >= 0).all() and sorted_values.std() == pytest.approx(1)
     assert quantiles[0] == pytest.approx(-quantiles[-1])
+
+
+def test_the_error_of_a_calibration_is_over_users():
+    """Two users, three ratings: totals of the gaps of each about their mean."""
+    told = prediction.Predictions(np.array([0, 0, 1]), np.zeros(3), np.ones(3), np.array([1., 2., 6.]))
+    (mean, rating, error, count), = prediction.calibration(told, 1)
+    assert (mean, rating, count) == (0, 3, 3) and error == pytest.approx(np.sqrt(3.0**2 + 3.0**2) / 3)
