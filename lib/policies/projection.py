@@ -91,9 +91,12 @@ def mean_projection(problem, law="euclid"):
     if problem.items.min() >= 0 and problem.Sigma.min() >= 0:
         return _ratio(problem.items, problem.Sigma @ (problem.probs @ problem.items), _norms(problem.items, problem.Sigma, law))
     stand, out = coming(problem), np.empty(n)
+    others = (problem.items[stand.index] if law == "euclid" else problem.items[stand.index] @ problem.Sigma).T
     for rows in blocks(n, len(stand.index)):
-        out[rows] = sizes(problem, law, np.arange(rows.start, rows.stop), stand.index) @ stand.probs
-    return out
+        inner = problem.items[rows] @ others
+        out[rows] = np.maximum(inner, 0, out=inner) @ stand.probs
+    norms = _norms(problem.items, problem.Sigma, law)
+    return np.divide(out, norms, np.zeros(n), where=norms > 0)
 
 
 def _ratio(items, mean, norms):
