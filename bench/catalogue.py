@@ -35,6 +35,8 @@ from lib.policies import directions  # noqa: E402
 from lib.policies.index import explored  # noqa: E402
 from lib.posterior import variances  # noqa: E402
 from lib.problem import make_problem  # noqa: E402
+from lib.simulate.instances import group  # noqa: E402
+from lib.simulate.replications import _player  # noqa: E402
 
 ITEMS, FEATURES, FIRST = (100, 1000, 10_000, 100_000, 1_000_000), (4, 16, 64, 128), 64
 RULES = {"UCB": policies.ucb(.5), "DTD-UCB": policies.dtd_ucb(1.0), "Thompson": policies.thompson(),
@@ -57,18 +59,28 @@ def seconds(function):
     return time.process_time() - start
 
 
-def rate(problem, policy, users):
-    """Decisions a second beyond the first block of users, and the seconds before the first."""
-    few, many = (min(seconds(lambda: simulate.replicate(problem, [policy], count)) for _ in range(2)) for count in (128, 128 + users))
-    speed = 100 * users / max(many - few, 1e-9)
-    return speed, max(few - 12_800 / speed, 0.0)
+def rate(problem, policy, stream):
+    """Decisions a second, the best of three, and the seconds before the first."""
+    start = time.process_time()
+    fill = _player(problem, [policy], group(problem, stream.items.shape[1])[0])
+    setup = time.process_time() - start
+    rewards = np.empty((1, len(stream.items)))
+    decisions = np.empty((1, *stream.items.shape), bool)
+    return stream.items.size / min(seconds(lambda: fill(stream, rewards, decisions)) for _ in range(3)), setup
+
+
+def met(problem, users):
+    """What users meet in 100 items."""
+    life = simulate.episodes(problem, [policies.exploit()], users)
+    return simulate.Stream(life.items, life.feedback, np.zeros(life.items.shape),
+                           np.random.default_rng(0).standard_normal(life.items.shape))
 
 
 def measure(problem):
     """Decisions a second of each policy, and seconds of everything else."""
-    found = {}
+    found, stream = {}, met(problem, 128)
     for name, policy in RULES.items():
-        found[name], setup = rate(problem, policy, 128 if name == "KG" else 512)
+        found[name], setup = rate(problem, policy, stream)
         found.setdefault("setup", setup)
     exploration_benefits.cache_clear()
     found["DTD-DP"] = seconds(lambda: policies.compile_rules(problem, [policies.dtd_dp()]))
@@ -104,9 +116,9 @@ def limits(runs):
     lines = [f"{'cost':>5} {'items':>6} {'truth':>8} {'mean':>8} {'limit':>8} {'holds':>6}"]
     rng = np.random.default_rng(60)
     problem = make_problem(rng.dirichlet(np.ones(3), 60), rng.dirichlet(np.full(60, 3.0)), [.3, .5, .4], .5 * np.eye(3) + .2, .5, .5, .9)
-    for cost in (.4, .8, 1.2, 1.6):
-        truth = bound.full_first(problem._replace(cost=cost), 20_000, (1, 0)).mean
-        for items in (32, 128, 512):
+    for cost in (.4, .8, 1.2):
+        truth = bound.full_first(problem._replace(cost=cost), 8000, (1, 0)).mean
+        for items in (32, 128):
             found = [bound.full_first(problem._replace(cost=cost), 100, (2, run), items) for run in range(runs)]
             mean, upper = (np.array([getattr(b, field) for b in found]) for field in ("mean", "upper"))
             lines.append(f"{cost:5} {items:6} {truth:8.4f} {mean.mean():8.4f} {upper.mean():8.4f} {(upper >= truth).mean():6.3f}")
