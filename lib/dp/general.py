@@ -57,7 +57,10 @@ def as_shares(probs, n):
 
 
 def as_atoms(x, charge, probs, info):
-    """(x, charge, probs, root) of the atoms that have a probability, ascending in root, the root of the information."""
+    """(x, charge, probs, root, sure) of the atoms that matter, ascending in root, the root of the information.
+
+    sure: what those earn, on average, that neither pay by theta nor teach.
+    """
     x, charge = (as_floats(name, as_numbers(name, part), 1) for name, part in (("x", x), ("charge", charge)))
     if charge.shape != x.shape:
         raise ValueError(f"charge must have one element per x, got {charge.size} for {x.size}")
@@ -67,9 +70,9 @@ def as_atoms(x, charge, probs, info):
         if info.shape != x.shape or (info < 0).any():
             raise ValueError(f"info must be nonnegative, one number per x, got {info}")
         root = np.sqrt(info)
-    order = np.argsort(root, kind="stable")
-    order = order[probs[order] > 0]
-    return x[order], charge[order], probs[order], root[order]
+    idle, order = (x == 0) & (root == 0), np.argsort(root, kind="stable")
+    order = order[(probs[order] > 0) & ~idle[order]]
+    return x[order], charge[order], probs[order], root[order], float(np.sum((probs * np.maximum(-charge, 0))[idle]))
 
 
 def as_range(means):
@@ -183,7 +186,7 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
     >>> print("%.1f" % general_value(table, 0., 1.).value)
     2.9
     """
-    x, charge, probs, root = as_atoms(x, charge, probs, info)
+    x, charge, probs, root, sure = as_atoms(x, charge, probs, info)
     gamma, tol, between = as_number("gamma", gamma), as_number("tol", tol, 0, 1), as_flag("between", between)
     if not 0 <= gamma <= PATIENT:
         raise ValueError(f"gamma is {gamma}: discounts from 0 to {PATIENT} can be solved")
@@ -197,8 +200,9 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
     below, keep = no_better(x, charge, probs, gamma, low, high) if np.isfinite(low) else (None, np.full(x.size, True))
     whole = make_side(x, charge, probs, gamma, np.zeros(x.size, bool))
     above = no_worse(x, charge, probs, gamma, low, high) if below else whole
-    return GeneralTable(gamma, noise_sd, var_max, scale, whole, swept("upper", above, q, gamma, b0, tol, between),
-                        swept("lower", below or whole, q[keep], gamma, b0, tol, between))
+    sides = (whole, swept("upper", above, q, gamma, b0, tol, between), swept("lower", below or whole, q[keep], gamma, b0, tol, between))
+    sure /= noise_sd * (1 - gamma)
+    return GeneralTable(gamma, noise_sd, var_max, scale, *(side._replace(base=side.base + sure) for side in sides))
 
 
 def require_range(b0, root, q):
@@ -228,18 +232,25 @@ def table_units(table, mean, var):
     return mean * (table.scale / table.noise_sd), precision(table.noise_sd, table.scale, var)
 
 
+def rounded(table, side, m):
+    """At most the error of commitment at means m, and of the line and the shift of the mean in a sweep, once a step."""
+    atoms = side.atoms
+    steep = np.abs(atoms.line[1]) + atoms.bend.sum()
+    return 1e-15 / (1 - table.gamma) * (
+        steep * (np.abs(m) + np.abs(side.center)) + atoms.moment + np.abs(atoms.line[0]) + abs(side.base))
+
+
 def slack(table, kind, m, s):
     """At most the rounding error of a side at means m: as in `lib.dp.program.rounding_error`, which counts a sweep.
 
     A state solves an equation of all atoms, and `known` is a sum over all break-even means.  All terms are at most
-    sum bend (|m - kink| + s), rest and line; the line and the shift of the mean are rounded once a step.
+    sum bend (|m - kink| + s), rest, and what is `rounded`.
     """
     side, patience = getattr(table, kind), 1 / (1 - table.gamma)
     atoms = side.atoms
     each = max(SLACK, rounding_error(side.grid) if side.grid else 0.0) + 2e-15 * (atoms.x.size + atoms.kink.size) * patience
     size = atoms.bend.sum() * (np.abs(m - side.center) + s) + atoms.moment + atoms.rest
-    steep = np.abs(atoms.line[1]) + atoms.bend.sum()
-    return each * size + 1e-15 * patience * (steep * (np.abs(m) + np.abs(side.center)) + np.abs(atoms.line[0]) + abs(side.base))
+    return each * size + rounded(table, side, m)
 
 
 def side_values(table, kind, m, b):
@@ -254,9 +265,9 @@ def side_values(table, kind, m, b):
     return out
 
 
-def as_bracket(table, low, high, least):
+def as_bracket(table, low, high, m, least):
     """A Bracket in reward units; `least` is commitment, which is known to the last digits."""
-    low = np.maximum(low, least - 1e-14 / (1 - table.gamma) * np.abs(least))
+    low = np.maximum(low, least - rounded(table, table.whole, m))
     return Bracket(*(table.noise_sd * end for end in (low, (low + high) / 2, high)))
 
 
@@ -293,7 +304,7 @@ def general_value(table, mean, var):
     s = 1 / np.sqrt(prec)
     low = side_values(table, "lower", flat, prec) - slack(table, "lower", flat, s)
     high = side_values(table, "upper", flat, prec) + slack(table, "upper", flat, s)
-    found = as_bracket(table, low, high, commitment(table.whole, flat, np.zeros_like(s)))
+    found = as_bracket(table, low, high, flat, commitment(table.whole, flat, np.zeros_like(s)))
     return Bracket(*(end.reshape(m.shape)[()] for end in found))
 
 
@@ -361,4 +372,4 @@ def general_smoothed_value(table, mean, sd, var):
     if table.upper.grid:
         high = min(high, smoothed(table, "upper", m, t, b))
     low, high = low - slack(table, "lower", m, s + t), high + slack(table, "upper", m, s + t)
-    return Bracket(*(float(end) for end in as_bracket(table, low, high, commit)))
+    return Bracket(*(float(end) for end in as_bracket(table, low, high, m, commit)))
