@@ -10,5 +10,5 @@ from lib.dp.general import GeneralTable, general_smoothed_value, general_value, 
 from lib.dp.program import (Table, boundary, exploration_benefits, indifference_cost, q_values, smoothed_value, solve,
                             value)
 
-__all__ = ["Table", "boundary", "exploration_benefits", "first_forward", "indifference_cost", "q_values",
-            "smoothed_value", "solve", "value"]
+__all__ = ["GeneralTable", "Table", "boundary", "exploration_benefits", "first_forward", "general_smoothed_value",
+           "general_value", "indifference_cost", "q_values", "smoothed_value", "solve", "solve_general", "value"]

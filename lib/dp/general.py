@@ -184,7 +184,7 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
     --------
     >>> table = solve_general([1, -1], [0.2, 0.2], [.5, .5], gamma=.9, noise_sd=1, var_max=1, tol=.1)
     >>> print("%.1f" % general_value(table, 0., 1.).value)
-    2.9
+    2.0
     """
     x, charge, probs, root, sure = as_atoms(x, charge, probs, info)
     gamma, tol, between = as_number("gamma", gamma), as_number("tol", tol, 0, 1), as_flag("between", between)
