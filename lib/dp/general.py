@@ -200,7 +200,8 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
     below, keep = no_better(x, charge, probs, gamma, low, high) if np.isfinite(low) else (None, np.full(x.size, True))
     whole = make_side(x, charge, probs, gamma, np.zeros(x.size, bool))
     above = no_worse(x, charge, probs, gamma, low, high) if below else whole
-    sides = (whole, swept("upper", above, q, gamma, b0, tol, between), swept("lower", below or whole, q[keep], gamma, b0, tol, between))
+    sides = (whole, swept("upper", above, q, gamma, b0, tol, between),
+             swept("lower", below or whole, q[keep], gamma, b0, tol, between))
     sure /= noise_sd * (1 - gamma)
     return GeneralTable(gamma, noise_sd, var_max, scale, *(side._replace(base=side.base + sure) for side in sides))
 
