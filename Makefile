@@ -45,6 +45,7 @@ figure: $(READY) ## take the main figure out of the built pages, for README.md
 data: $(READY) ## derive data/citeulike from the raw files: make data FOLDER=where/citeulike-t/is
 	@test -n "$(FOLDER)" || { echo 'make data needs FOLDER, the folder of the raw citeulike-t files (see data/README.md)'; exit 2; }
 	@$(PYTHON) data/derive_citeulike.py "$(FOLDER)"
+	@$(PYTHON) data/derive_citeulike.py "$(FOLDER)" --topics 50
 
 clean: ## remove what was built, keep the environment
 	rm -rf _build

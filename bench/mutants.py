@@ -32,6 +32,7 @@ RESULTS = ROOT / "bench" / "results"
 PARTS = ("lib", "tests", "_ext", "bench", "data", "chapters", "_static", "conftest.py", "pytest.ini", "requirements.txt",
          "constraints.txt", "Makefile", "README.md", "CONTRIBUTING.md", ".importlinter", "_config.yml", "_toc.yml")
 NO_UNITS = {f"tests/test_{name}.py" for name in ("book", "browser", "canary", "check", "ci", "contributing", "layers")}      # of the book and its tools, not of lib
+ALWAYS = ["tests/test_defaults.py"]             # imports what it tests by name, which the graph of imports does not show
 SECONDS = 3                     # of a test without an error, by the processor's clock
 LISTENING, RUNNING = 60, 15     # after which no further test of a file is begun without an error, or chosen for a mutant
 LIMIT = 120                     # of a mutant
@@ -282,7 +283,8 @@ class Bench:
         def near(path):
             steps = sorted((step, test.relative_to(ROOT).as_posix()) for test in tests
                            if (step := check.distance(ROOT, graph, test, {path})) is not None)
-            return [(0, path)] + [(step, test) for step, test in steps if step <= steps[0][0] + 1]   # with the module's examples
+            near = [(step, test) for step, test in steps if step <= steps[0][0] + 1 and test not in ALWAYS]
+            return [(0, path)] + near + [(1, test) for test in ALWAYS]                              # with the module's examples
         self.near = near
 
     def listen(self, file, compiled):

@@ -1,4 +1,4 @@
-"""Derive data/citeulike/citeulike.npz from the raw citeulike-t files: python data/derive_citeulike.py FOLDER"""
+"""Derive data/citeulike from the raw citeulike-t files: python data/derive_citeulike.py FOLDER --topics 50"""
 import argparse
 import hashlib
 import sys
@@ -11,12 +11,14 @@ from lib.datasets import _citeulike  # noqa: E402
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", help="folder that holds users.dat, mult.dat and vocabulary.dat")
-    parser.add_argument("--out", type=Path, default=_citeulike.STORED)
+    parser.add_argument("--topics", type=int, choices=list(_citeulike.STORED), default=10)
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    _citeulike.save(_citeulike.derive(arguments.folder), arguments.out)
-    content = arguments.out.read_bytes()
-    print(f"{arguments.out}: {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}")
+    out = arguments.out or _citeulike.STORED[arguments.topics]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _citeulike.save(_citeulike.derive(arguments.folder, arguments.topics), out)
+    content = out.read_bytes()
+    print(f"{out}: {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}")
 
 
 if __name__ == "__main__":

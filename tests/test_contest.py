@@ -187,3 +187,11 @@ def test_a_long_life_is_controlled_by_hindsight(horizon, monkeypatch):
         wanted = [sum(.9**(n + 1) * max(theta[r] @ p.items[i] - .5, 0) for n, i in enumerate(items[r])) for r in range(3)]
         mean = (1 - .9**horizon) * bound.hindsight(p)
         assert found.shape == (4, 3) and (found == found[0]).all() and found[0] == pytest.approx(np.array(wanted) - mean)
+
+
+def test_the_grids_of_the_papers_policies():
+    """UCB: 0 and just above the cost; DTD-UCB the same over the largest mean projection."""
+    p = make_problem([[1, 0], [0, 1]], [.75, .25], [0, 0], np.eye(2), 1, .3, .9)
+    ucb, dtd = experiments.families(p, ("UCB", "DTD-UCB"))
+    assert ucb.alphas == pytest.approx([0, .32, .35, .4, .5, .7, 1.1])
+    assert dtd.alphas == pytest.approx(np.array(ucb.alphas) / .75)

@@ -117,7 +117,7 @@ def test_the_derivation_against_plain_loops(tmp_path):
                      "readers_too_small": 30 - len(kept), "pairs_read": sum(map(len, libraries)),
                      "pairs_of_empty_articles": sum(7 in library for library in libraries)}
     readable = rows.any(axis=1)
-    for position, ratio in enumerate(_citeulike.RATIOS):
+    for position, ratio in enumerate((1, 4)):
         for u, reader in enumerate(kept):
             read = sorted(set(libraries[reader].tolist()) - {7})
             chosen = read + topics.unread(np.array(read), readable, ratio, 0, reader).tolist()
@@ -175,7 +175,7 @@ def test_raw_files_that_do_not_fit(tmp_path, name, content, message):
         _citeulike.derive(folder, k=3)
 
 
-@pytest.mark.parametrize("ratio", _citeulike.RATIOS)
+@pytest.mark.parametrize("ratio", _citeulike.RATIOS[10])
 def test_the_stored_readers(ratio):
     data = datasets.citeulike(ratio=ratio)
     assert data.items.shape[1] == 10 and 490 <= len(data.items) <= 500 and data.probs.sum() == pytest.approx(1)
@@ -198,20 +198,32 @@ def test_more_unread_articles_lower_the_prior_mean():
 
 
 def test_the_ridge_is_the_best_of_those_tried():
-    arrays = _citeulike.load()
-    assert arrays["ridges"].tolist() == list(_citeulike.RIDGES)
-    assert all(_citeulike.RIDGES[best] == _citeulike.RIDGE for best in arrays["ridge_errors"].argmin(axis=1))
+    for topics, path in _citeulike.STORED.items():
+        arrays = _citeulike.load(path)
+        assert arrays["ridges"].tolist() == list(_citeulike.RIDGES)
+        assert len(arrays["ridge_errors"]) == len(_citeulike.RATIOS[topics])
+        assert all(_citeulike.RIDGES[best] == _citeulike.RIDGE[topics] for best in arrays["ridge_errors"].argmin(axis=1))
 
 
 def test_the_stored_file_is_small_and_described():
-    content = _citeulike.STORED.read_bytes()
-    assert sum(path.stat().st_size for path in _citeulike.STORED.parent.iterdir()) < 1_000_000
-    assert hashlib.sha256(content).hexdigest() in (ROOT / "data" / "README.md").read_text()
+    assert sum(path.stat().st_size for path in _citeulike.FOLDER.iterdir()) < 3_500_000
+    for path in _citeulike.STORED.values():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() in (ROOT / "data" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("topics", _citeulike.RATIOS)
+def test_all_articles_make_the_stream(topics):
+    data = datasets.citeulike(articles=None, topics=topics)
+    assert data.notes["articles_kept"] == 25_944 and data.notes["articles_flagged"] == 0
+    assert data.items.shape[1] == topics == len(data.features) and 25_000 < len(data.items) <= 25_944
+    assert data.probs.sum() == pytest.approx(1) and data.items.sum(axis=1) == pytest.approx(1)
+    np.testing.assert_array_equal(datasets.citeulike(articles=len(data.items), topics=topics).sums.gram, data.sums.gram)
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"ratio": 2}, r"ratio is 2: it must be one of \(1, 4\)"), ({"articles": 0}, "articles must be an integer of at least 1, got 0"),
-    ({"articles": 4001}, "articles is 4001")])
+    ({"ratio": 2}, r"ratio is 2: with 10 topics it must be one of \(1, 4\)"), ({"ratio": 4, "topics": 50}, "ratio is 4: with 50 topics"),
+    ({"topics": 3}, r"topics is 3: it must be one of \(10, 50\)"), ({"articles": 0}, "articles must be an integer of at least 1, got 0"),
+    ({"articles": 25_945}, "articles is 25945")])
 def test_citeulike_errors(options, message):
     with pytest.raises(ValueError, match=message):
         datasets.citeulike(**options)
@@ -227,6 +239,49 @@ def test_the_stored_numbers_come_from_the_raw_files():
             np.testing.assert_allclose(value, derived[name], rtol=1e-6 if value.dtype == np.float32 else 1e-12, err_msg=name)
         else:
             np.testing.assert_array_equal(value, derived[name], err_msg=name)
+
+
+@pytest.mark.skipif(not (SHARED / "citeulike-t").exists(), reason="the raw citeulike-t files are not here")
+@pytest.mark.parametrize("k", _citeulike.RATIOS)
+def test_the_stored_sums_are_those_of_the_stored_topics(k):
+    """Two readers in plain loops, from the raw libraries and the topics as they are stored."""
+    stored = _citeulike.load(_citeulike.STORED[k])
+    vocabulary = _citeulike.read_vocabulary(SHARED / "citeulike-t" / "vocabulary.dat")
+    counts = _citeulike.read_counts(SHARED / "citeulike-t" / "mult.dat", len(vocabulary))
+    libraries = _citeulike.read_libraries(SHARED / "citeulike-t" / "users.dat", counts.shape[0])
+    readable = np.asarray(counts.sum(axis=1)).ravel() > 0
+    rows = dict(zip(_citeulike.in_random_order(readable, 0).tolist(), stored["topics"] / 10_000))
+    for u in (0, 500):
+        reader = int(stored["readers"][u])
+        read = [a for a in libraries[reader].tolist() if readable[a]]
+        for position, ratio in enumerate(_citeulike.RATIOS[k]):
+            chosen = read + topics.unread(np.array(read), readable, ratio, 0, reader).tolist()
+            gram = sum(np.outer(rows[a], rows[a]) for a in chosen)
+            found = datasets.citeulike(ratio=ratio, articles=10, topics=k).sums
+            assert np.abs(found.gram[u] - gram).max() <= max(_citeulike.UNIT[k] / 2, 1e-5 * gram.max()) + 1e-12
+            np.testing.assert_allclose(found.moment[u], sum(rows[a] for a in read), rtol=1e-5)
+            assert found.count[u] == len(chosen)
+
+
+def test_first_words_are_made_of_letters_and_filled_up():
+    assert _citeulike.first_words(["ab", "abc", "x1y", "de-f"], 3) == ["abc", "de-f", ""]
+
+
+def test_ridge_errors_against_plain_loops():
+    """Half of each reader's sample, in a random order, foretells the other half."""
+    rng = np.random.default_rng(2)
+    shares, readable = rng.dirichlet(np.ones(3), 30), np.ones(30, dtype=bool)
+    libraries = {4: np.array([1, 2, 5, 8, 9]), 7: np.array([0, 3, 11, 20])}
+    expected = np.zeros(len(_citeulike.RIDGES))
+    for reader, library in libraries.items():
+        rows = [(shares[a], 1.0) for a in library] + [(shares[a], 0.0) for a in topics.unread(library, readable, 1, 0, reader)]
+        order = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(reader, 1))).permutation(len(rows))
+        rows = [rows[i] for i in order]
+        learnt, rest = rows[:len(rows) // 2], rows[len(rows) // 2:]
+        for r, ridge in enumerate(_citeulike.RIDGES):
+            theta = np.linalg.solve(sum(np.outer(x, x) for x, _ in learnt) + ridge * np.eye(3), sum(x * y for x, y in learnt))
+            expected[r] += sum((y - x @ theta)**2 for x, y in rest) / len(rest) / 2
+    np.testing.assert_allclose(_citeulike.ridge_errors(libraries, shares, readable, 1, 0), expected)
 
 
 # arXiv

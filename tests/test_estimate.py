@@ -99,3 +99,14 @@ def test_the_horizon_is_the_first_number_of_items_that_leaves_no_more_than_the_s
 def test_a_wrong_horizon_is_named(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         effective_horizon(**({"gamma": .9} | wrong))
+
+
+def test_the_first_row_past_the_last_is_no_reference():
+    values = np.array([[1., 2., 3.], [2., 3., 4.]])
+    with pytest.raises(ValueError, match="reference must be an integer of at least 0 and at most 1, got 2"):
+        estimate.controlled_rows(values, values - 2, 2)
+
+
+def test_degrees_of_freedom_have_no_unit():
+    for unit in (1e-200, 1.0, 1e200):
+        assert estimate.degrees_of_freedom([unit, unit], [4, 4]) == pytest.approx(8)

@@ -15,6 +15,7 @@ from scipy import stats
 
 from lib import bound, cache, experiments, policies, simulate, streams
 from lib.experiments import SPECS, Spec, best, moments, problems, run, runner, size
+from lib.problem import noise_var
 
 ROOT = Path(__file__).parents[1]
 ARMS = (policies.exploit(), policies.thompson(), policies.ucb(.2), policies.ucb(1.), policies.ucb(3.),
@@ -91,7 +92,7 @@ def test_ratings_come_with_both_kinds_of_users():
     ({"problem": "nonsense"}, "problem is 'nonsense', it must be one of simulated"),
     ({"thetas": "mine"}, "thetas is 'mine'"),
     ({"thetas": "held_out"}, 'simulated has no held-out users'),
-    ({"reference": "Gittins"}, "reference is 'Gittins'"),
+    ({"reference": "Gittins"}, "reference is 'Gittins'"), ({"tol": 1.5}, "tol is 1.5"),
 ])
 def test_a_wrong_spec_is_an_error(change, message):
     with pytest.raises(ValueError, match=message):
@@ -105,9 +106,36 @@ def test_a_wrong_argument_is_an_error(options, message):
         run(TINY, progress=False, **options)
 
 
-def test_constant_noise_is_not_this_model():
-    with pytest.raises(ValueError, match="noise grows with the number of features"):
-        problems.rated(noise="constant")
+def test_the_law_of_the_noise_is_the_priors():
+    assert noise_var(problems.rated(noise="constant")[0]) == pytest.approx(.8657, abs=1e-4)
+    counted = problems.rated()[0]
+    assert noise_var(counted) == pytest.approx(np.count_nonzero(counted.items, axis=1) * counted.noise_sd**2)
+
+
+def test_a_study_of_the_paper_has_a_hundred_items():
+    assert experiments.specs.PAPER == 100 and {spec.horizon for spec in experiments.SPECS.values()} == {100}
+
+
+@pytest.mark.parametrize("setting", ["a", "a:", ":b", "a:b:c", ":"])
+def test_two_paths_stand_for_documents_or_none(setting, monkeypatch):
+    monkeypatch.setenv("BOOK_ARXIV", setting.replace(":", os.pathsep))
+    with pytest.raises(ValueError, match="must be a snapshot and a click log"):
+        experiments.sources.documents()
+
+
+def test_a_snapshot_and_a_log_are_handed_on(monkeypatch):
+    monkeypatch.setenv("BOOK_ARXIV", f"snapshot{os.pathsep}log")
+    monkeypatch.setattr(experiments.sources, "_catalogue", lambda path, k: (path, k))
+    monkeypatch.setattr(experiments.sources._arxiv, "with_clicks", lambda *given, **named: (given, named))
+    assert experiments.sources.documents(4, None, 50) == ((("snapshot", 50), "log"), {"ratio": 4, "articles": None})
+
+
+def test_the_built_instance_is_the_same_every_time():
+    plain, correlated = (problems.combinations(kind)[0] for kind in (False, True))
+    np.testing.assert_array_equal(plain.items, correlated.items)
+    assert plain.items.shape == (24, 6) and plain.items @ np.arange(6) == pytest.approx([
+        5, 4.5, 4, 4, 3.5, 3, 10 / 3, 3, 3.5, 3, 10 / 3, 3, 8 / 3, 2, 3, 1, 8 / 3, 5 / 3, 4 / 3, 2.5, 2, 1.5, .5, 0])
+    assert np.array_equal(plain.Sigma, np.eye(6)) and correlated.Sigma[0].tolist() == [.61] + [.25] * 5
 
 
 # --- the numbers --------------------------------------------------------------------------------------

@@ -114,3 +114,10 @@ def test_the_ledger_is_in_the_order_of_the_paper_and_every_verdict_is_known():
     assert [c.section for c in found] == sorted((c.section for c in found), key=lambda s: (s.split("-")[0], s))
     lines = ledger.markdown(found).splitlines()
     assert len(lines) == len(found) + 2 and all(line.count(" | ") == 4 for line in lines[2:])
+
+
+def test_the_interval_of_the_best_policy_covers_all_at_once(monkeypatch):
+    table = pd.DataFrame({"cost": [1., 1.], "policy": ["a", "b"], "value": [1., 2.], "bound": [3., 3.], "share_se": [.1, .2]})
+    monkeypatch.setattr(published, "load", lambda name: table)
+    row, = ledger.certified("any").itertuples()
+    assert row.policy == "b" and row.share_half == pytest.approx(2.2414 * .2, rel=1e-4)          # 1 - .025 / 2, SciPy's tables

@@ -285,6 +285,35 @@ def test_empirical_bayes_predicts_better_on_movielens():
     assert log_density[1] > log_density[0]
 
 
+@pytest.mark.parametrize("law", ["features", "constant"])
+@pytest.mark.parametrize("method", ["least_squares", "empirical_bayes"])
+def test_the_law_of_the_noise_is_found(law, method):
+    chosen = datasets.choose_noise(simulated(120, 5, noise=law, low=20)[0], method=method, min_ratings=10)
+    sign = 1 if law == "constant" else -1
+    assert chosen.law == law and sign * chosen.lead.mean > 3 * chosen.lead.se
+    assert chosen.lead.mean == pytest.approx(chosen.log_density["constant"] - chosen.log_density["features"])
+    assert {name: fit.noise for name, fit in chosen.priors.items()} == {"features": "features", "constant": "constant"}
+
+
+def test_the_error_of_a_lead_is_that_of_other_users():
+    """Held-out users drawn again, each with all of their ratings."""
+    data, _ = simulated(160, 5, noise="constant", low=20)
+    chosen = datasets.choose_noise(data, min_ratings=10, holdout=.5)
+    told = [prediction.predict(data, fit, fit.held_out) for fit in chosen.priors.values()]
+    apart = prediction.log_density(told[1]) - prediction.log_density(told[0])
+    rows = [apart[told[0].user == user] for user in np.unique(told[0].user)]
+    rng = np.random.default_rng(1)
+    again = [np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))]).mean() for _ in range(1000)]
+    assert np.std(again) == pytest.approx(chosen.lead.se, rel=.1)
+
+
+def test_laws_that_are_one_are_not_told_apart():
+    chosen = datasets.choose_noise(simulated(60, 5, items=np.eye(3))[0], min_ratings=5)
+    assert chosen.law == "features" and chosen.lead.mean == 0
+    with pytest.raises(ValueError, match="holdout leaves 0 users"):
+        datasets.choose_noise(simulated(60, 5)[0], min_ratings=5, holdout=0)
+
+
 def test_prediction_errors():
     data, _ = simulated(20, seed=0)
     fit = datasets.prior(data, min_ratings=3)
@@ -307,3 +336,10 @@ def test_residuals():
     quantiles, sorted_values = datasets.normal_quantiles(found)
     assert (np.diff(sorted_values) >= 0).all() and sorted_values.std() == pytest.approx(1)
     assert quantiles[0] == pytest.approx(-quantiles[-1])
+
+
+def test_the_error_of_a_calibration_is_over_users():
+    """Two users, three ratings: totals of the gaps of each about their mean."""
+    told = prediction.Predictions(np.array([0, 0, 1]), np.zeros(3), np.ones(3), np.array([1., 2., 6.]))
+    (mean, rating, error, count), = prediction.calibration(told, 1)
+    assert (mean, rating, count) == (0, 3, 3) and error == pytest.approx(np.sqrt(3.0**2 + 3.0**2) / 3)

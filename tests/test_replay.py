@@ -85,3 +85,8 @@ def test_wrong_arguments_are_named(problem, data, change, words):
 def test_sums_cannot_be_replayed(problem, data):
     with pytest.raises(ValueError, match="sums over ratings only|no Sums"):
         experiments.replay(problem, data._replace(ratings=None), [0], [policies.exploit()])
+
+
+def test_the_first_row_past_the_last_is_no_reference():
+    with pytest.raises(ValueError, match="reference must be an integer of at least 0 and at most 1, got 2"):
+        experiments.over_users(np.ones((2, 3)), 2)

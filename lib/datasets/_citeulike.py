@@ -1,9 +1,9 @@
-"""CiteULike's articles and readers: ten topics, and each reader's regression of read / not read.
+"""CiteULike's articles and readers: ten or fifty topics, and each reader's regression of read / not read.
 
 The raw collection (citeulike-t) carries no licence, so the project keeps derived numbers only, in
-data/citeulike: topics of a random sample of the articles in random order, the topics' words, and
-for each reader the sums that a regression needs, at one and at four unread articles for each one
-read.  `derive` makes them; `citeulike` reads them, or derives them afresh from the raw files.
+data/citeulike: topics of all articles in random order, the topics' words, and for each reader the
+sums that a regression needs, at one unread article for each one read, and with ten topics at four
+too.  `derive` makes them; `citeulike` reads them, or derives them afresh from the raw files.
 """
 from pathlib import Path
 import re
@@ -16,13 +16,15 @@ from lib.datasets.records import Dataset, Sums
 from lib.datasets.topics import STEPS, checked, labels, learn_topics, reader_sums, unread
 from lib.problem import as_count, as_path
 
-RATIOS = (1, 4)
-RIDGE = 1.0                                    # the best of RIDGES at both ratios: see ridge_errors
+RATIOS = {10: (1, 4), 50: (1,)}                # unread articles for each one read, by number of topics
+RIDGE = {10: 1.0, 50: 0.3}                     # the best of RIDGES at these ratios: see ridge_errors
 RIDGES = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0)
-STORED = Path(__file__).parents[2] / "data" / "citeulike" / "citeulike.npz"
+UNIT = {10: 0.0, 50: 1 / 256}                  # sums of x x' are kept in multiples of it, and as they are where it is 0
+FOLDER = Path(__file__).parents[2] / "data" / "citeulike"
+STORED = {10: FOLDER / "citeulike.npz", 50: FOLDER / "citeulike-50.npz"}
 
 
-def citeulike(folder=None, ratio=1, articles=500):
+def citeulike(folder=None, ratio=1, articles=500, topics=10):
     """Articles as topics and readers' regressions, from the stored numbers or from the raw files.
 
     Parameters
@@ -31,10 +33,11 @@ def citeulike(folder=None, ratio=1, articles=500):
         None reads data/citeulike; a folder with users.dat, mult.dat and vocabulary.dat derives the same
         numbers afresh (about a minute).
     ratio : int
-        Unread articles sampled for each one read, 1 or 4.
-    articles : int
-        Size of the items' finite support, a random sample of the articles; each costs a table or a
-        direction further on, and 4,000 are stored.
+        Unread articles sampled for each one read, 1 or, with ten topics, 4.
+    articles : int or None
+        Size of the items' finite support, a random sample of the 25,944 articles with words; None takes all.
+    topics : int
+        10, as in the paper, or 50.
 
     Returns
     -------
@@ -46,25 +49,28 @@ def citeulike(folder=None, ratio=1, articles=500):
     ValueError
         An argument out of range, or raw files that do not fit together.
     """
-    if as_count("ratio", ratio) not in RATIOS:
-        raise ValueError(f"ratio is {ratio!r}: it must be one of {RATIOS}")
-    as_count("articles", articles)
-    arrays = load() if folder is None else derive(as_path("folder", folder))
+    if as_count("topics", topics) not in RATIOS:
+        raise ValueError(f"topics is {topics!r}: it must be one of {tuple(RATIOS)}")
+    if as_count("ratio", ratio) not in RATIOS[topics]:
+        raise ValueError(f"ratio is {ratio!r}: with {topics} topics it must be one of {RATIOS[topics]}")
+    arrays = load(STORED[topics]) if folder is None else derive(as_path("folder", folder), topics)
     rows, wrong = checked(arrays["topics"] / STEPS)
-    if not 1 <= articles <= len(rows):
+    articles = len(rows) if articles is None else as_count("articles", articles)
+    if not articles <= len(rows):
         raise ValueError(f"articles is {articles}: it must lie in 1 to {len(rows)}")
     items, count = np.unique(rows[:articles], axis=0, return_counts=True)
     notes = dict(zip(arrays["note_names"].tolist(), arrays["note_counts"].tolist()))
     notes |= {"articles_flagged": int(wrong.sum()), "articles_kept": articles}
     words = tuple(map(tuple, arrays["words"].tolist()))
     return Dataset(f"CiteULike (citeulike-t), {ratio} unread for each read", labels(words), items,
-                   count / articles, arrays["readers"].astype(str), None, _sums(arrays, RATIOS.index(ratio)),
-                   RIDGE, words, notes)
+                   count / articles, arrays["readers"].astype(str), None, _sums(arrays, RATIOS[topics].index(ratio)),
+                   RIDGE[topics], words, notes)
 
 
 def _sums(arrays, position):
     """The stored sums at one ratio; the gram matrices are stored as their upper triangles."""
-    flat, k = arrays["gram"][position].astype(float), arrays["topics"].shape[1]
+    k = arrays["topics"].shape[1]
+    flat = arrays["gram"][position].astype(float) * (UNIT[k] or 1.0)
     gram, upper = np.zeros((len(flat), k, k)), np.triu_indices(k)
     gram[:, *upper] = gram[:, upper[1], upper[0]] = flat
     moment = arrays["moment"][position].astype(float)
@@ -149,11 +155,10 @@ def first_words(words, count=20):
     return found + [""] * (count - len(found))
 
 
-def derive(folder, k=10, seed=0, smallest=25, stored=4000, passes=10):
-    """The arrays of data/citeulike/citeulike.npz from the raw citeulike-t files in `folder`.
+def derive(folder, k=10, seed=0, smallest=25, passes=10):
+    """The arrays of STORED[k] from the raw citeulike-t files in `folder`.
 
-    Readers of at least `smallest` non-empty articles are kept; `stored` articles' topics are kept,
-    in random order.
+    Readers of at least `smallest` non-empty articles are kept; articles' topics are kept in random order.
     """
     folder = Path(folder)
     vocabulary = np.array(read_vocabulary(folder / "vocabulary.dat"))
@@ -164,20 +169,26 @@ def derive(folder, k=10, seed=0, smallest=25, stored=4000, passes=10):
     libraries = {u: library for u, library in full.items() if len(library) >= smallest}
     if not libraries:
         raise ValueError(f"{folder}: none of {len(raw)} readers has {smallest} articles")
-    sums = [reader_sums(libraries, shares, readable, ratio, seed) for ratio in RATIOS]
-    upper = np.triu_indices(k)
+    ratios, unit, upper = RATIOS.get(k, (1, 4)), UNIT.get(k, 0.0), np.triu_indices(k)
+    sums = [reader_sums(libraries, shares, readable, ratio, seed) for ratio in ratios]
+    gram = np.array([s.gram[:, *upper] for s in sums])
     notes = {"articles_read": len(rows), "articles_empty": int((~readable).sum()), "readers_read": len(raw),
              "readers_too_small": len(raw) - len(libraries), "pairs_read": sum(map(len, raw)),
              "pairs_of_empty_articles": sum(map(len, raw)) - sum(map(len, full.values()))}
-    return {"topics": rows[np.random.default_rng(seed).permutation(np.flatnonzero(readable))[:stored]],
+    return {"topics": rows[in_random_order(readable, seed)],
             "words": np.array([first_words(vocabulary[row]) for row in order]),
             "readers": np.array(list(libraries), dtype=np.int32),
             "count": np.array([s.count for s in sums], dtype=np.int32),
-            "gram": np.array([s.gram[:, *upper] for s in sums], dtype=np.float32),
+            "gram": np.round(gram / unit).astype(np.uint32) if unit else gram.astype(np.float32),
             "moment": np.array([s.moment for s in sums], dtype=np.float32),
             "ridges": np.array(RIDGES),
-            "ridge_errors": np.array([ridge_errors(libraries, shares, readable, r, seed) for r in RATIOS]),
+            "ridge_errors": np.array([ridge_errors(libraries, shares, readable, r, seed) for r in ratios]),
             "note_names": np.array(list(notes)), "note_counts": np.array(list(notes.values()))}
+
+
+def in_random_order(readable, seed):
+    """The articles of the mask `readable` in the order in which their topics are kept."""
+    return np.random.default_rng(seed).permutation(np.flatnonzero(readable))
 
 
 def save(arrays, path):
@@ -186,7 +197,7 @@ def save(arrays, path):
         np.savez_compressed(file, **arrays)
 
 
-def load(path=STORED):
+def load(path=STORED[10]):
     """The arrays that `save` wrote; ValueError naming the file where it is damaged."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:     # NumPy leaves a damaged one open

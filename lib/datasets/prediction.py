@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lib.datasets import priors, records
-from lib.problem import as_count, as_floats, as_made, as_positions, as_scalar
+from lib.estimate import sample_mean
+from lib.problem import NOISES, Estimate, as_count, as_floats, as_made, as_positions, as_scalar
 
 
 class Predictions(NamedTuple):
@@ -89,9 +90,66 @@ def scores(predictions, levels=(0.5, 0.8, 0.95)):
     z = (predictions.rating - predictions.mean) / predictions.sd
     found = {"ratings": len(z), "rmse": float(np.sqrt(np.mean((z * predictions.sd)**2))),
              "bias": float(np.mean(z * predictions.sd)),
-             "log_density": float(np.mean(-z**2 / 2 - np.log(predictions.sd) - np.log(2 * np.pi) / 2))}
+             "log_density": float(np.mean(log_density(predictions)))}
     inside = ndtr(np.abs(z)) * 2 - 1
     return found | {f"coverage_{level}": float(np.mean(inside <= level)) for level in levels}
+
+
+class NoiseChoice(NamedTuple):
+    """The laws of the noise, each with the prior that it leads to, and how well those predict held-out users."""
+
+    law: str            # the one that predicts better, a key of lib.problem.NOISES
+    priors: dict        # {law: Prior}, of the same users
+    log_density: dict   # {law: mean log density of a later rating of the held-out users}
+    lead: Estimate      # of "constant" over "features", log density a rating, with its error over users
+
+
+def choose_noise(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50, ridge=None):
+    """Fit the prior with noise that counts features and with constant noise, and see which predicts held-out users better.
+
+    The later half of the held-out users' ratings is predicted from the earlier half (`predict`).  Where all items have
+    as many features the laws are one, "features".
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With ratings.
+    holdout, seed, method, min_ratings, ridge
+        As `prior` takes them; some users must be held out.
+
+    Returns
+    -------
+    NoiseChoice
+
+    Raises
+    ------
+    ValueError
+        As `prior` and `predict`, or where fewer than two users are held out.
+
+    Examples
+    --------
+    >>> from lib import datasets
+    >>> choose_noise(datasets.movielens()).law
+    'constant'
+    """
+    fits = {law: priors.prior(dataset, holdout, seed, method, min_ratings, ridge, noise=law) for law in NOISES}
+    held_out = fits["features"].held_out
+    if len(held_out) < 2:
+        raise ValueError(f"holdout leaves {len(held_out)} users to predict: two are needed to choose between laws of the noise")
+    told = {law: predict(dataset, fit, held_out) for law, fit in fits.items()}
+    density = {law: log_density(parts) for law, parts in told.items()}
+    _, owner = np.unique(told["features"].user, return_inverse=True)
+    count, apart = np.bincount(owner), np.bincount(owner, density["constant"] - density["features"])
+    mean = apart.sum() / count.sum()
+    lead = Estimate(float(mean), float(sample_mean((apart - mean * count) / count.mean()).se))
+    means = {law: float(values.mean()) for law, values in density.items()}
+    return NoiseChoice("constant" if lead.mean > 0 else "features", fits, means, lead)
+
+
+def log_density(predictions):
+    """(r,) log density that each rating has under its prediction."""
+    z = (predictions.rating - predictions.mean) / predictions.sd
+    return -z**2 / 2 - np.log(predictions.sd) - np.log(2 * np.pi) / 2
 
 
 def calibration(predictions, bins=10):

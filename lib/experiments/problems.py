@@ -48,12 +48,12 @@ def rated(dataset="movielens", gamma=0.9, **options):
     return believed(data, prior, 0.0, gamma), prior.thetas_held_out
 
 
-def documents(ratio=1, articles=40, gamma=0.9, **options):
+def documents(ratio=1, articles=40, gamma=0.9, topics=10, **options):
     """Documents as topics and the prior of their readers (paper, section IV-B), and the held-out readers' thetas.
 
-    `ratio` and `articles` as `lib.experiments.sources.documents`; `options` go to `lib.datasets.prior`.
+    `ratio`, `articles` and `topics` as `lib.experiments.sources.documents`; `options` go to `lib.datasets.prior`.
     """
-    data = sources.documents(ratio, articles)
+    data = sources.documents(ratio, articles, topics)
     prior = datasets.prior(data, **options)
     return believed(data, prior, 0.0, gamma), prior.thetas_held_out
 

@@ -20,15 +20,17 @@ def replaced(kind):
     return bool(os.environ.get(SETTINGS.get(kind, "")))
 
 
-def documents(ratio=1, articles=40):
+def documents(ratio=1, articles=40, topics=10):
     """Documents as topics and their readers: CiteULike's, or those of BOOK_ARXIV.
 
     Parameters
     ----------
     ratio : int
         Documents sampled as not read for each one read; 1 or 4 for CiteULike.
-    articles : int
-        Size of the items' finite support, a random sample.
+    articles : int or None
+        Size of the items' finite support, a random sample; None takes all.
+    topics : int
+        10, as in the paper, or 50.
 
     Returns
     -------
@@ -46,14 +48,14 @@ def documents(ratio=1, articles=40):
     """
     setting = os.environ.get(SETTINGS["documents"])
     if not setting:
-        return datasets.citeulike(ratio=ratio, articles=articles)
+        return datasets.citeulike(ratio=ratio, articles=articles, topics=topics)
     paths = setting.split(os.pathsep)
     if len(paths) != 2 or not all(paths):
         raise ValueError(f"BOOK_ARXIV is {setting!r}: it must be a snapshot and a click log, joined by {os.pathsep!r}")
-    return _arxiv.with_clicks(_catalogue(paths[0]), paths[1], ratio=ratio, articles=articles)
+    return _arxiv.with_clicks(_catalogue(paths[0], k=topics), paths[1], ratio=ratio, articles=articles)
 
 
-_catalogue = lru_cache(maxsize=1)(_arxiv.catalogue)  # five gigabytes, and topics to learn: once a process
+_catalogue = lru_cache(maxsize=2)(_arxiv.catalogue)  # five gigabytes, and topics to learn: once a process
 
 
 def rated(dataset="movielens"):
