@@ -164,7 +164,7 @@ def tables(n, users=20_000):
     return lines
 
 
-def table(sizes):
+def table(sizes, out):
     """The lines of all sizes, each from a process of its own."""
     lines = [header()]
     print(lines[0], flush=True)
@@ -172,6 +172,8 @@ def table(sizes):
         run = subprocess.run([sys.executable, __file__, "--one", str(n), str(k)], capture_output=True, text=True)
         lines.append(run.stdout.rstrip("\n") if run.returncode == 0 else f"{n:8} {k:4} failed: {run.stderr.strip()[-200:]}")
         print(lines[-1], flush=True)
+        if out:                                                         # what is there stays if a later size is too large
+            out.write_text("\n".join([f"one thread, CPU seconds, {datetime.date.today()}", *lines]) + "\n")
     return lines
 
 
@@ -189,6 +191,6 @@ if __name__ == "__main__":
     else:
         lines = [f"{args.limits} runs, {datetime.date.today()}", *limits(args.limits)] if args.limits else [
             f"20,000 users, {datetime.date.today()}", *tables(args.tables)] if args.tables else [
-            f"one thread, CPU seconds, {datetime.date.today()}", *table([(n, k) for k in args.features for n in args.items])]
+            f"one thread, CPU seconds, {datetime.date.today()}", *table([(n, k) for n in args.items for k in args.features], args.out)]
         if args.out:
             args.out.write_text("\n".join(lines) + "\n")
