@@ -76,8 +76,8 @@ def test_knowledge_gradient_over_sampled_items_is_within_its_error():
         z = abs(problem.items @ problem.mu - problem.cost) / st
         gains = st * (norm.pdf(z) - z * norm.sf(z))
         exact = problem.probs @ gains
-        assert abs(gained - exact) < 4 * np.sqrt(problem.probs @ (gains - exact)**2 / posterior.COMING)
-        assert len(ahead.weights) == posterior.COMING
+        assert abs(gained - exact) < 4 * np.sqrt(problem.probs @ (gains - exact)**2 / lookahead.SAMPLE)
+        assert len(ahead.weights) == lookahead.SAMPLE < posterior.COMING
 
 
 def test_information_directed_sampling_over_sampled_items_is_that_over_all_nearly_always():
@@ -86,7 +86,7 @@ def test_information_directed_sampling_over_sampled_items_is_that_over_all_nearl
     lookahead.directed(every, problem.mu, problem.Sigma, 1.0, chosen)
     life = simulate.episodes(problem, [policies.information_directed()], 128, horizon=1)
     agree = life.decisions[0, :, 0] == (chosen[life.items[:, 0]] == 1)
-    assert agree.mean() > .97 and 0 < chosen.mean() < 1
+    assert agree.mean() > .95 and 0 < chosen.mean() < 1
 
 
 def test_the_dimension_of_many_items():
