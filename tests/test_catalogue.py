@@ -76,8 +76,8 @@ def test_knowledge_gradient_over_sampled_items_is_within_its_error():
         z = abs(problem.items @ problem.mu - problem.cost) / st
         gains = st * (norm.pdf(z) - z * norm.sf(z))
         exact = problem.probs @ gains
-        assert abs(gained - exact) < 4 * np.sqrt(problem.probs @ (gains - exact)**2 / posterior.COMING)
-        assert len(ahead.weights) == posterior.COMING
+        assert abs(gained - exact) < 4 * np.sqrt(problem.probs @ (gains - exact)**2 / lookahead.SAMPLE)
+        assert len(ahead.weights) == lookahead.SAMPLE < posterior.COMING
 
 
 def test_information_directed_sampling_over_sampled_items_is_that_over_all_nearly_always():
@@ -86,7 +86,7 @@ def test_information_directed_sampling_over_sampled_items_is_that_over_all_nearl
     lookahead.directed(every, problem.mu, problem.Sigma, 1.0, chosen)
     life = simulate.episodes(problem, [policies.information_directed()], 128, horizon=1)
     agree = life.decisions[0, :, 0] == (chosen[life.items[:, 0]] == 1)
-    assert agree.mean() > .97 and 0 < chosen.mean() < 1
+    assert agree.mean() > .95 and 0 < chosen.mean() < 1
 
 
 def test_the_dimension_of_many_items():
@@ -124,7 +124,7 @@ def test_shared_tables_are_near_those_of_each_item(monkeypatch):
                            1.0, 0.0, .9, rng.uniform(.5, 2, 90))
     var, some = posterior.variances(problem.items, problem.Sigma), [0, 20, 50, 89, int(problem.probs.argmax())]
     shared = policies.compile_rules(problem, [policies.clusters()])
-    assert len(shared.log_var) == directions.LEAST + 1 and len(np.unique(shared.row)) > 4
+    assert 4 < len(np.unique(shared.row)) < len(shared.log_var) <= directions.LEAST + 1
     monkeypatch.setattr(directions, "FEW", 100)
     each = policies.compile_rules(problem, [policies.clusters()])
     assert len(each.log_var) == 90 and (each.share == 0).all()
@@ -133,17 +133,17 @@ def test_shared_tables_are_near_those_of_each_item(monkeypatch):
 
 
 @pytest.mark.slow
-def test_dense_items_share_tables_within_a_hundredth_of_their_sd():
+def test_dense_items_share_tables_within_a_hundredth_of_their_sd_and_the_most_extreme_within_three():
     problem = dense(80, 3)
     rules, var = policies.compile_rules(problem, [policies.dtd_dp()]), posterior.variances(problem.items, problem.Sigma)
     laws = policies.projections(problem)
-    for i in (int(var.argmin()), 40):
+    for i, within in ((int(policies.mean_projection(problem).argmax()), .03), (40, .01)):
         table = dp.solve(*laws[i], problem.gamma, problem.noise_sd, var[i], certify=False)
         z = np.array([-1.0, -.5, -.2, 0.0])
         for shrunk in (1.0, .5, .2):
             sd = np.sqrt(var[i] * shrunk)
             discard, forward = dp.q_values(table, z * sd, np.full(4, sd**2))
-            assert benefits(rules, var, [i], z, [shrunk])[0, 0] == pytest.approx((forward - discard) / sd - z, abs=.012)
+            assert benefits(rules, var, [i], z, [shrunk])[0, 0] == pytest.approx((forward - discard) / sd - z, abs=within)
 
 
 def test_merged_laws_keep_mean_and_zero():

@@ -71,7 +71,7 @@ def _pooled(problem, law, var, scale):
     bands = BANDS if tables >= LEAST * BANDS else 1
     for band in _bands(problem, law, mean, live, bands):
         band = band[np.argsort(mean[band], kind="stable")]
-        parts = np.array_split(band, min(tables // bands, len(np.unique(np.round(mean[band], 9)))))
+        parts = _parts(band, np.log(mean[band]), tables // bands)
         at, share[band] = _between(mean[band], np.array([mean[part].mean() for part in parts]))
         row[band], other[band] = len(keys) + at, len(keys) + np.minimum(at + 1, len(parts) - 1)
         prec = np.full(len(keys) + len(parts), np.inf)
@@ -80,6 +80,16 @@ def _pooled(problem, law, var, scale):
         keys += [(-np.log(b), *_law(problem, law, part, mean[part].mean()), problem.gamma, b)
                  for part, b in zip(parts, prec[len(keys):])]
     return Directions(keys, row, other, share, unit)
+
+
+def _parts(items, height, count):
+    """At most `count` parts of `items`, whose heights rise: alike in number and in height, so that rare extremes have their own."""
+    rise = height - height[0]
+    if rise[-1] < 1e-9:
+        return [items]
+    place = np.arange(len(items)) / len(items) + rise / rise[-1]
+    part = np.minimum((place / 2 * count).astype(int), count - 1)
+    return np.split(items, np.flatnonzero(np.diff(part)) + 1)
 
 
 def _bands(problem, law, mean, live, bands):

@@ -10,7 +10,8 @@ changes.  The kernels read and fill the same arrays as those of `lib.simulate`: 
 same users, items and noise.
 
 Knowledge gradient and information-directed sampling average over coming items: over all of them up to lib.posterior.EXACT,
-above over a stratified sample, drawn once (`lib.posterior.coming`).
+above over a stratified sample of SAMPLE, drawn once (`lib.posterior.coming`): an error of at most 6 % of a
+coming item's standard deviation.  A decision then costs no more than among SAMPLE items.
 """
 from math import log1p, sqrt
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from lib.posterior import (COARSE, EXACT, Instance, blocks, coming, compile_prob
 from lib.problem import effective_horizon
 
 LANES = 64                      # coming items whose products a processor works through side by side
+SAMPLE = 256                    # coming items that stand for all where these are many
 TINY = 1e-9                     # squared length, relative, below which a remainder counts as nothing
 GUARD = 2.0                     # standard errors that a rollout must show before it overrules its base policy
 REST = 0.02                     # discounted weight at which a rollout stops
@@ -300,7 +302,7 @@ def make_lookahead(problem, policies, horizon):
     rng = streams.generator(0, streams.Purpose.FUTURES)
     users, uniforms = rng.standard_normal((count, k)), rng.random((count, length))
     futures = Futures(users, streams.draw_items(problem.probs, uniforms), rng.standard_normal((count, length + 1)))
-    index, weights, sampled = coming(problem)
+    index, weights, sampled = coming(problem, SAMPLE)
     noise = problem.noise if isinstance(problem.noise, str) else problem.noise[index]
     sample = problem._replace(items=problem.items[index], probs=weights, noise=noise)
     return Lookahead(problem.items, mean_projection(problem) if SCORES in kinds else np.zeros(0),
