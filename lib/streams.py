@@ -29,6 +29,7 @@ class Purpose(IntEnum):
     FUTURES = 40            # what rollouts sample
     REPLAY_ORDER = 40       # shuffled ratings; their key has a user and a number more than a rollout's
     REPLAY_THOMPSON = 41    # Thompson's normals on real ratings
+    SERVICE = 42            # Thompson's normals of a filter at work
 
 
 THETA, ITEMS, NOISE, THOMPSON = Purpose.THETA, Purpose.ITEMS, Purpose.NOISE, Purpose.THOMPSON

@@ -21,7 +21,7 @@ from lib.experiments import Candidate, Knobs, Spec
 from lib.problem import make_problem
 from lib.simulate import Episodes, Stream
 
-PACKAGES = "dp", "policies", "bound", "simulate", "datasets", "experiments"
+PACKAGES = "dp", "policies", "bound", "simulate", "datasets", "experiments", "filter"
 MODULES = "problem", "posterior", "estimate"
 
 NAN, INF, HUGE = float("nan"), float("inf"), 1e308
@@ -265,6 +265,9 @@ CALLS = {
     "posterior.predictive": dict(MAIN, x=([1., 0.], "vector")),
     "posterior.update": dict(MAIN, x=([1., 0.], "vector"), y=(1.0, "number"), noise_var=(1.0, "positive")),
     "posterior.batch": dict(MAIN, X=(np.eye(2), "matrix"), y=([1., 2.], "vector"), noise_var=(1.0, "noise_var")),
+    "filter.read": dict(path=("/dev/null/none", "path")),
+    "filter.share": dict(problem=P, policy=(policies.ucb(1.0), "policy")),
+    "filter.write": dict(path=("/dev/null/none", "path"), problem=P, policy=(policies.ucb(1.0), "policy")),
     "estimate.sample_mean": dict(values=([1.0, 3.0], "columns")),
     "estimate.half_width": dict(se=(1.0, "error"), count=(9, "size")),
     "estimate.upper_limit": dict(mean=(1.0, "mean"), se=(1.0, "error"), df=(9, "freedom")),
