@@ -3,8 +3,12 @@
 Up to lib.posterior.EXACT distinct items every pair is met.  Above, the coming item is one of lib.posterior.COMING that are
 drawn once, stratified: memory and time then grow with n, not with n^2.  Means that have a closed form are exact for any n.
 """
+from threading import Lock
+
+from cachetools import LRUCache, cached
 import numpy as np
 
+from lib.cache import digest
 from lib.posterior import EXACT, blocks, coming, variances
 from lib.problem import as_choice, as_positions, checked
 
@@ -90,6 +94,18 @@ def mean_projection(problem, law="euclid"):
         return np.ones(n) if law == "always" else problem.probs.copy()
     if problem.items.min() >= 0 and problem.Sigma.min() >= 0:
         return _ratio(problem.items, problem.Sigma @ (problem.probs @ problem.items), _norms(problem.items, problem.Sigma, law))
+    return _against_coming(problem, law).copy()
+
+
+def _content(problem, law):
+    """A key of what `_against_coming` depends on."""
+    return digest(problem.items, problem.probs, problem.Sigma, law)
+
+
+@cached(LRUCache(4), key=_content, lock=Lock())           # policies that differ in alpha alone ask for the same
+def _against_coming(problem, law):
+    """(n,) M(x) where a sample stands for coming items."""
+    n = len(problem.items)
     stand, out = coming(problem), np.empty(n)
     others = (problem.items[stand.index] if law == "euclid" else problem.items[stand.index] @ problem.Sigma).T
     for rows in blocks(n, len(stand.index)):
