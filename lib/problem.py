@@ -180,7 +180,10 @@ def as_noise(noise, n):
 
 
 def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma, noise="features"):
-    """Check the parts of a problem and return them as a Problem (paper, section II); the eighth argument is best named.
+    """Check the parts of a problem and return them as a Problem (paper, section II).
+
+    Eight arguments: seven state the problem, and the last, with its default, is best given by name.
+
 
     Parameters
     ----------
@@ -210,14 +213,15 @@ def make_problem(items, probs, mu, Sigma, noise_sd, cost, gamma, noise="features
     >>> make_problem([[1, 0], [0, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9).mu
     array([0., 0.])
     """
-    made = _made(items, probs, mu, Sigma, noise_sd, cost, gamma, noise)
     given = items, probs, mu, Sigma, noise_sd, cost, gamma, noise
+    made = _made(given)
     return Problem(*(part.copy() if isinstance(part, np.ndarray) and np.shares_memory(part, old) else part
                      for part, old in zip(made, given)))
 
 
-def _made(items, probs, mu, Sigma, noise_sd, cost, gamma, noise):
-    """`make_problem` that copies no array that is as it should be."""
+def _made(parts):
+    """`make_problem` that copies no array that is as it should be, of its arguments."""
+    items, probs, mu, Sigma, noise_sd, cost, gamma, noise = parts
     items = as_floats("items", items, 2)
     n, k = items.shape
     mu = as_floats("mu", mu, 1)
@@ -263,7 +267,7 @@ def checked(problem, name="problem"):
     >>> checked(problem) is problem, checked(problem._replace(mu=[2])).mu
     (True, array([2.]))
     """
-    made = _made(*as_made(name, problem, Problem, "lib.problem.make_problem"))
+    made = _made(as_made(name, problem, Problem, "lib.problem.make_problem"))
     same = all(type(old) is type(new) and (not isinstance(new, np.ndarray) or (
         old.dtype == new.dtype and old.flags.c_contiguous)) for old, new in zip(problem, made))
     return problem if same else made

@@ -344,3 +344,37 @@ def upper_sweep(grid, gamma):
             values[i] = max(0.0, forward) - K * max(m, 0)
         above, fine = values, d
     return [above[i] for i in sorted(above)]
+
+
+def general_feature(x, charge, probs, info, gamma, m, b, units, reach=6.0, step=.05, nodes=61):
+    """Value of a feature with charges, noise 1, informations 0, 1, 2, ...: on a grid of means from b + units, commitment, down."""
+    grid = [i * step - reach for i in range(round(2 * reach / step) + 1)]
+    z = [-6 + 12 * i / (nodes - 1) for i in range(nodes)]
+    weight = [bell(a) for a in z]
+
+    def commit(mean):
+        return sum(p * max(size * mean - paid, 0) for p, size, paid in zip(probs, x, charge)) / (1 - gamma)
+
+    def at(values, mean):
+        i = math.floor((mean + reach) / step)
+        if i < 0 or i >= len(grid) - 1:
+            return commit(mean)
+        part = (mean - grid[i]) / step
+        return values[i] * (1 - part) + values[i + 1] * part
+
+    def ahead(values, mean, prec, more):
+        t = math.sqrt(1 / prec - 1 / (prec + more))
+        return sum(w * at(values, mean + t * a) for w, a in zip(weight, z)) / sum(weight)
+
+    levels = {}
+    for level in range(units, -1, -1):
+        levels[level] = []
+        for mean in grid:
+            after = {q: commit(mean) if level + q > units else ahead(levels[level + q], mean, b + level, q) for q in set(info) - {0}}
+            value = commit(mean)
+            for _ in range(60):
+                value = gamma * value * (1 - sum(probs)) + sum(
+                    p * max(gamma * value, size * mean - paid + gamma * after.get(q, value))
+                    for p, size, paid, q in zip(probs, x, charge, info))
+            levels[level].append(value)
+    return at(levels[0], m)

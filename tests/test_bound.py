@@ -163,7 +163,7 @@ def test_full_observation_of_two_items_by_enumeration():
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda: bound.decomposition(make_problem([[1, 1]], [1], [0, 0], np.eye(2), 1, 0, .9)), "items\\[0\\] sums to 2"),
+    (lambda: bound.decomposition_sampled(make_problem([[1, 1]], [1], [0, 0], np.eye(2), 1, 0, .9), 10, 0), "items\\[0\\] sums to 2"),
     (lambda: bound.decomposition(small(), noise="both"), "noise is 'both'"),
     (lambda: bound.decomposition(small(), tol=2), "tol is 2"),
     (lambda: bound.decomposition_sampled(small(), 1, 0), "draws must be an integer of at least 2, got 1"),

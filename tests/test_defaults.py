@@ -16,7 +16,8 @@ KNOWN = {
     "bound.optimum": {"solve": {"step": 1 / 8, "depth": 20, "tolerance": 1e-3}},
     "bound.penalty": {"control": {"inner": 2, "seed": 0}, "gap": {"inner": 4, "effort": 2000, "seed": 0},
                       "least_charges": {"inner": 4, "effort": 2000, "seed": 0}},
-    "bound.relaxations": {"decomposition": {"tol": 1e-3, "noise": "basis"}},
+    "bound.theorem": {"decomposition": {"tol": 1e-3, "noise": "basis", "charges": "paper", "basis": None, "told": 1.0, "learning": 0.0},
+                      "even_charges": {"told": 1.0, "learning": 0.0}, "decompose": {"learning": 0.0}},
     "datasets._arxiv": {
         "arxiv": {"year": 2014, "k": 10, "seed": 0, "articles": 500, "ratio": None, "skip_damaged": False},
         "catalogue": {"year": 2014, "k": 10, "seed": 0, "skip_damaged": False},

@@ -13,7 +13,7 @@ from lib import bound, dp, streams
 from lib.bound import duality, optimum, penalty
 from lib.estimate import controlled, upper_limit
 from lib.bound.relaxations import compile_checked
-from lib.problem import make_problem
+from lib.problem import checked, make_problem
 
 ITEMS, PROBS = [[1, 0], [0, 1], [.5, .5]], [.4, .4, .2]
 
@@ -385,3 +385,13 @@ def test_threads_and_seeds():
 def test_errors_name_the_argument(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_what_a_prior_of_rank_one_leaves_at_the_smallest_noise_is_a_problem():
+    for seed in range(30):                                     # rounding left a negative eigenvalue in two of them
+        rng = np.random.default_rng(seed)
+        v, items = rng.normal(size=3), rng.normal(size=(3, 3))
+        spread = np.abs(items @ v).max()
+        sharp = make_problem(items, [.3, .3, .4], np.zeros(3), np.outer(v, v), 1.0001e-5 * spread, .1, .9, "constant")
+        left = checked(duality.after(sharp, 0, .3))
+        assert items[0] @ left.Sigma @ items[0] <= 1.0001 * sharp.noise_sd**2

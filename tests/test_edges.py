@@ -15,6 +15,7 @@ import pytest
 from lib import policies
 from lib.datasets import Dataset, Prior, Ratings
 from lib.datasets.prediction import Predictions
+from lib.dp.general import solve_general
 from lib.dp.program import Table
 from lib.experiments import Candidate, Knobs, Spec
 from lib.problem import make_problem
@@ -35,6 +36,7 @@ PRIOR = Prior(PROBLEM.mu, PROBLEM.Sigma, .8, "constant", np.ones((2, 2)), np.one
 FORETOLD = Predictions(np.zeros(4, int), np.arange(4.0), np.ones(4), np.arange(4.0))
 TABLE = Table(.9, 1.0, 1.0, 1.0, 0.0, None, None, None, None)           # of a feature that no item has
 SOLVED = TABLE._replace(slope=1.0)
+GENERAL = solve_general([0.0], [0.0], [1.0], .9, 1.0, 1.0)
 SEEN = Episodes(np.ones((2, 2)), np.zeros((2, 3), int), np.ones((2, 3)), np.ones((2, 3)), np.ones((1, 2, 3), bool),
                 np.ones((1, 2)))
 STREAM = Stream(SEEN.items, SEEN.feedback, SEEN.feedback, SEEN.thompson)
@@ -61,6 +63,8 @@ BAD = {
     "part": NUMBER + [1.0, -1.0, 2.0], "discount": NUMBER + [1.0, -1.0, 2.0], "reward": NUMBER + [HUGE],
     "count": [NAN, INF, "3", None, MASKED, [], [2], -1, 0, 1.5, True, HUGE, {}],
     "place": [NAN, INF, "3", None, MASKED, [], [2], -1, 1.5, True, HUGE, {}],
+    "told": NUMBER + [-1.0, 2.0], "charges": [NAN, "nonsense", None, 3, [], True, np.full((3, 2), 9.0), np.ones((2, 2))],
+    "basis": ARRAY[:2] + ["text", [], {}, MASKED, 3.0, [1.0, 2.0], np.eye(3), np.ones((2, 2)), np.full((2, 2), NAN)],
     "index": [NAN, INF, "0", None, MASKED, [], 1.5, True, HUGE, 99, -99],
     "seed": [NAN, INF, "3", None, MASKED, [], -1, 1.5, True, HUGE, {}, [1, -1]],
     "flag": [NAN, "yes", None, 2, [], MASKED], "text": [NAN, "nonsense", None, 3, [], True],
@@ -113,7 +117,7 @@ BAD = {
     "people": [None, "text", 3, NAN, [], [-1], [99], [1.5], [NAN], [True, False], ["w"], MASKED, [[0, 1]], [HUGE]],
     "weight": ["text", None, [], MASKED, {}], "ridge": ["text", NAN, INF, -1.0, MASKED, [1.0] * 3, [], {}],
     "rated": [None, 3, ()], "ids": [None, 3], "scale": [3, "ab", (NAN, 5), (5, 0), (0,), ("a", "b")],
-    "levels": [None, 3, "text", (NAN,), (-.1,), (1.5,), ()], "pair": [None, 3, ("a",)],
+    "levels": [None, 3, "text", (NAN,), (-.1,), (1.5,), ()], "pair": [None, 3, ("a",)], "range": [None, 3, "text", (NAN, 1.0), (1.0, 0.0), (1.0,), [[0.0, 1.0]], MASKED, {}],
     "a spec": [None, "simulated", 3.0, ()],
     "plan": [None, "simulated", 3.0, (), SPEC._replace(problem="nonsense"), SPEC._replace(thetas="nonsense"),
              SPEC._replace(options=(("nonsense", 1),)), SPEC._replace(thetas="held_out")],
@@ -141,12 +145,17 @@ NAME = ("value", "anything")
 CALLS = {
     "dp.boundary": dict(table=(SOLVED, "table"), alpha=(1.0, "positive"), prec=(2.0, "variances"), x=(1.0, "positive")),
     "dp.first_forward": dict(values=([1.0, -1.0], "vector"), probs=([.5, .5], "probabilities"), gamma=(.5, "discount")),
+    "dp.general_smoothed_value": dict(table=(GENERAL, "table"), mean=(0.0, "number"), sd=(1.0, "positive"), var=(.5, "positive")),
+    "dp.general_value": dict(table=(GENERAL, "table"), mean=(0.0, "numbers"), var=(.5, "variances")),
     "dp.indifference_cost": dict(READ, mean=(0.0, "numbers")),
     "dp.q_values": dict(READ, net_mean=(0.0, "numbers"), x=(1.0, "positive")),
     "dp.smoothed_value": dict(table=(SOLVED, "table"), net_mean=(0.0, "number"), sd=(1.0, "positive"), var=(.5, "positive")),
     "dp.solve": dict(x=([0.0, 1.0], "sizes"), probs=([.5, .5], "probabilities"), gamma=(.9, "discount"), noise_sd=(1.0, "positive"),
                      var_max=(1.0, "positive"), tol=(.1, "share"), certify=(True, "flag"), between=(True, "flag"),
                      info=([0.0, 1.0], "sizes")),
+    "dp.solve_general": dict(x=([0.0, 1.0], "vector"), charge=([0.0, 1.0], "vector"), probs=([.5, .5], "probabilities"),
+                             gamma=(.9, "discount"), noise_sd=(1.0, "positive"), var_max=(1.0, "positive"), tol=(.1, "share"),
+                             between=(True, "flag"), info=([0.0, 0.0], "sizes"), means=((0.0, 1.0), "range")),
     "dp.value": dict(READ, table=(TABLE, "table"), net_mean=(0.0, "numbers")),
     "policies.bayes_ucb": dict(alpha=ALPHA), "policies.clusters": dict(alpha=ALPHA), "policies.gittins": dict(alpha=ALPHA),
     "policies.information_directed": dict(alpha=ALPHA), "policies.knowledge_gradient": dict(alpha=ALPHA),
@@ -165,7 +174,10 @@ CALLS = {
     "bound.best": dict(problem=P, budget_seconds=(1.0, "positive"), seed=SEED),
     "bound.conditional": dict(problem=P), "bound.hindsight": dict(problem=P), "bound.normalised": dict(problem=P),
     "bound.control": dict(problem=P, episodes=(SEEN, "episodes"), inner=COUNT, seed=SEED),
-    "bound.decomposition": dict(problem=P, tol=(.1, "share"), noise=("basis", "text")),
+    "bound.decomposition": dict(problem=P, tol=(.1, "share"), noise=("basis", "text"), charges=("paper", "charges"),
+                                basis=(None, "basis"), told=(1.0, "told"), learning=(0.0, "nonnegative")),
+    "bound.even_charges": dict(problem=P, told=(1.0, "told"), learning=(0.0, "nonnegative")),
+    "bound.in_basis": dict(problem=P, basis=(np.eye(2), "matrix")),
     "bound.decomposition_sampled": dict(problem=P, draws=COUNT, seed=SEED),
     "bound.dual": dict(SEARCH, problem=P, paths=COUNT),
     "bound.dual_first": dict(SEARCH, problem=P, paths=COUNT, sequences=COUNT, items=EVEN),

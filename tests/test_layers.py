@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.parent.name for path in (ROOT / "lib").glob("*/__init__.py"))
-NUMBERS = {8: "eight", 9: "nine"}
+NUMBERS = {8: "eight", 9: "nine", 10: "ten"}
 UPWARD = {"lib/dp/program.py": "from lib import policies", "lib/problem.py": "def f():\n    import lib.simulate as s",
           "lib/bound/duality.py": "from lib.policies import ucb", "lib/streams.py": "from lib import cache",
           "lib/figures/style.py": "from lib.problem import Bracket", "lib/simulate/exact.py": "from ..experiments import specs"}

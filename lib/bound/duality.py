@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import norm
 
 from lib import streams
-from lib.bound import catalogue, relaxations
+from lib.bound import catalogue, relaxations, theorem
 from lib.bound.penalty import arrivals, least_charges, steps, values_of_information
 from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
@@ -220,7 +220,13 @@ def after(problem, x, y):
     """The problem that is left after feedback y on item x."""
     prior = Belief(problem.mu, problem.Sigma)
     belief = step(prior, problem.items[x], y, noise_var(problem)[x])
-    return problem if belief is prior else problem._replace(mu=belief.mu, Sigma=belief.Sigma)
+    return problem if belief is prior else problem._replace(mu=belief.mu, Sigma=without_rounding(belief.Sigma))
+
+
+def without_rounding(Sigma):
+    """Sigma, or Sigma without the negative eigenvalues that rounding left where nearly everything has been learned."""
+    values, vectors = np.linalg.eigh(Sigma)
+    return Sigma if values[0] >= -1e-12 * values[-1] else (vectors * np.maximum(values, 0)) @ vectors.T
 
 
 def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
@@ -287,7 +293,7 @@ def ladder(problem, paths=1000, seed=0):
     streams.generator(seed)
     rungs = [_certain("hindsight", relaxations.hindsight(problem))]
     if np.abs(problem.items.sum(axis=1) - 1).max() < 1e-9:
-        rungs += [_certain(name, max(relaxations.decomposition(problem, noise=noise).upper, 0.0))
+        rungs += [_certain(name, max(theorem.decomposition(problem, noise=noise).upper, 0.0))
                   for name, noise in (("Theorem 1", "basis"), ("Theorem 1, sharper noise", "model"))]
     return rungs + [_rung(problem, name, paths, seed) for name in SAMPLED]
 

@@ -29,7 +29,7 @@ from scipy.special import ndtr
 from lib import one_at_a_time
 from lib.dp.bellman import first_value
 from lib.normal import excess, expected_positive, psi
-from lib.problem import Bracket, as_floats, noise_var
+from lib.problem import Bracket, as_floats, checked, noise_var
 
 
 class Setting(NamedTuple):
@@ -303,6 +303,7 @@ def solve(problem, costs=None, step=0.125, depth=20, tolerance=1e-3):
     ValueError
         If the problem has not two features, step, depth or tolerance is not positive, or the noise is beyond 1e-60 or 1e60.
     """
+    problem = checked(problem)
     for name, number in ("step", step), ("depth", depth), ("tolerance", tolerance):
         if not number > 0:
             raise ValueError(f"{name} is {number}: it must be positive")

@@ -1,12 +1,14 @@
 """The single-feature dynamic program, solved with a certificate (paper, sections III-A and III-B).
 
 program: solve and read a table.  Three sweeps, each with its grid: upper, lower (certified: what they share; lookup: both
-between their nodes) and best.  grid: programs, levels, lattices; quadrature: laws of one step; bellman: the fixed point
+between their nodes) and best.  general: the same two bounds for items of any sign, charges of any kind; atoms,
+general_upper, general_lower: its sweeps.  grid: programs, levels, lattices; quadrature: laws of one step; bellman: the fixed point
 at one state.  Imports problem, normal, estimate and cache alone.
 """
 from lib.dp.bellman import first_forward
+from lib.dp.general import GeneralTable, general_smoothed_value, general_value, solve_general
 from lib.dp.program import (Table, boundary, exploration_benefits, indifference_cost, q_values, smoothed_value, solve,
                             value)
 
-__all__ = ["Table", "boundary", "exploration_benefits", "first_forward", "indifference_cost", "q_values",
-            "smoothed_value", "solve", "value"]
+__all__ = ["GeneralTable", "Table", "boundary", "exploration_benefits", "first_forward", "general_smoothed_value",
+           "general_value", "indifference_cost", "q_values", "smoothed_value", "solve", "solve_general", "value"]
