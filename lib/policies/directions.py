@@ -132,7 +132,7 @@ def merged(x, probs, atoms=ATOMS):
     Examples
     --------
     >>> x, probs = merged(np.array([0., 3., 1., 2., 4.]), np.full(5, .2), 2)
-    >>> x.tolist(), probs.round(3).tolist()
+    >>> x.round(3).tolist(), probs.round(3).tolist()
     ([0.0, 1.5, 3.5], [0.2, 0.4, 0.4])
     """
     order = np.argsort(x, kind="stable")
