@@ -43,7 +43,7 @@ def _mentioned(text, package):
     """The dotted names that the import statements of a file of `package` mention, perhaps too many."""
     for found in STATEMENT.finditer(text):
         above = package[:len(package) + 1 - len(found["dots"])] if found["dots"] else ()
-        base = ".".join([*above, *filter(None, [found["module"]])])
+        base = ".".join([*above, *([found["module"]] if found["module"] else [])])
         yield from (f"{base}.{name}" if base else name for name in re.findall(r"[\w.]+", found["names"]))
 
 
@@ -94,8 +94,9 @@ def _parent():
     given = given.parent if re.fullmatch("lib-[0-9a-f]{16}", given.name) else given      # set by a parent process
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "information-filtering"
     places = [given.absolute()] if given.name else [ROOT / "_build" / "numba", user]
-    for place in filter(_writable, places):
-        return place
+    for place in places:                            # `filter` is a package of lib, once it is imported
+        if _writable(place):
+            return place
     room = tempfile.mkdtemp(prefix="numba-")
     atexit.register(shutil.rmtree, room, ignore_errors=True)
     warnings.warn(f"{' and '.join(map(str, places))} cannot be written: kernels are compiled anew by every process; "

@@ -23,9 +23,12 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from lib.problem import as_covariance, as_floats, as_scalar, checked, noise_var as noise_vars
-from lib.streams import factor
+from lib.problem import as_count, as_covariance, as_floats, as_scalar, checked, noise_var as noise_vars
+from lib.streams import Purpose, draw_items, factor, generator
 
+EXACT = 4096        # distinct items up to which every pair of items is met; above, the coming ones are sampled
+COMING = 1024       # how many then stand for all of them
+BLOCK = 2**20       # numbers in a block of rows
 COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
 FINEST = 1e-23      # and from which its square root can
 
@@ -50,10 +53,106 @@ class Instance(NamedTuple):
 def compile_problem(problem):
     """The kernels' Instance of a problem; ValueError where `problem.checked` has one."""
     problem = checked(problem)
-    where, feature = np.nonzero(problem.items)
-    start = np.searchsorted(where, np.arange(len(problem.items) + 1))
-    return Instance(start, feature.astype(np.uint32), problem.items[where, feature], noise_vars(problem), problem.probs,
+    there = problem.items != 0
+    start = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
+    feature = np.broadcast_to(np.arange(len(problem.mu), dtype=np.uint32), there.shape)[there]
+    return Instance(start, feature, problem.items[there], noise_vars(problem), problem.probs,
                     problem.mu, problem.Sigma, problem.cost, problem.gamma)
+
+
+def blocks(rows, width):
+    """Slices that cover `rows` rows of `width` numbers, each of some BLOCK numbers: what a step of a large product holds."""
+    size = max(BLOCK // max(width, 1), 1)
+    return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
+
+
+def variances(items, Sigma):
+    """x Sigma x of every row x: the prior variance of an item's worth.
+
+    Parameters
+    ----------
+    items : ndarray (n, k)
+    Sigma : ndarray (k, k)
+
+    Returns
+    -------
+    ndarray (n,)
+        Reward units squared, never below zero.  Memory beside it does not grow with n.
+
+    Examples
+    --------
+    >>> variances(np.array([[1., 1.], [0., 2.]]), np.array([[1., .5], [.5, 1.]]))
+    array([3., 4.])
+    """
+    items, Sigma = as_floats("items", items, 2), as_covariance("Sigma", Sigma, np.shape(items)[1])
+    if len(items) <= EXACT:
+        return np.maximum(np.einsum("ij,jk,ik->i", items, Sigma, items), 0)
+    out = np.empty(len(items))
+    for rows in blocks(*items.shape):
+        out[rows] = np.einsum("ij,ij->i", items[rows] @ Sigma, items[rows])
+    return np.maximum(out, 0, out=out)
+
+
+class Coming(NamedTuple):
+    """Items that stand for a coming one: all of them, or a sample."""
+
+    index: np.ndarray       # (m,) rows of problem.items
+    probs: np.ndarray       # (m,) their weights, which sum to 1
+    sampled: bool
+
+
+def coming(problem, count=COMING, seed=0):
+    """The items that stand for a coming one: all up to EXACT, above that `count` drawn once, stratified.
+
+    Strata have equal probability and follow each other along the direction in which the items' worth varies most under the
+    prior: the leading eigenvector of L' C L, with C the covariance of the items and L L' = Sigma.  One item is drawn in
+    each, so that the mean over the sample of any function of an item is unbiased, with an error of at most
+    its standard deviation over sqrt(count).
+
+    Parameters
+    ----------
+    problem : Problem
+    count : int
+    seed : int or sequence of int
+
+    Returns
+    -------
+    Coming
+        Sampled items in the order of their strata.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong.
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> coming(make_problem([[1, 0], [0, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9)).index
+    array([0, 1])
+    """
+    problem, count = checked(problem), as_count("count", count)
+    rng = generator(seed, Purpose.COMING)
+    if len(problem.items) <= EXACT:
+        return Coming(np.arange(len(problem.items)), problem.probs, False)
+    return Coming(stratified(problem, count, rng), np.full(count, 1 / count), True)
+
+
+def stratified(problem, count, rng):
+    """(count,) items, one of each of `count` strata of equal probability; neighbours are alike (see `coming`)."""
+    order = np.argsort(_leading(problem), kind="stable")
+    uniforms = (np.arange(count) + rng.random(count)) / count
+    return order[draw_items(problem.probs[order], np.minimum(uniforms, np.nextafter(1, 0)))]
+
+
+def _leading(problem):
+    """(n,) coordinate of every item along the direction in which its worth varies most under the prior."""
+    items, root = problem.items, factor(problem.Sigma)
+    mean, square = problem.probs @ items, np.zeros(root.shape)
+    for rows in blocks(*items.shape):
+        square += (items[rows].T * problem.probs[rows]) @ items[rows]
+    spread = root.T @ (square - np.outer(mean, mean)) @ root
+    return items @ (root @ np.linalg.eigh(spread)[1][:, -1])
 
 
 def noise_share(problem):
@@ -63,7 +162,9 @@ def noise_share(problem):
     share has no unit: features, ratings and cost can be measured in any.
     """
     problem = checked(problem)
-    scale = (np.abs(problem.items) @ np.sqrt(np.maximum(np.diag(problem.Sigma), 0))) ** 2
+    sd, scale = np.sqrt(np.maximum(np.diag(problem.Sigma), 0)), np.empty(len(problem.items))
+    for rows in blocks(*problem.items.shape):
+        scale[rows] = (np.abs(problem.items[rows]) @ sd) ** 2
     there = scale > 0
     return float((noise_vars(problem)[there] / scale[there]).min()) if there.any() else np.inf
 

@@ -25,9 +25,11 @@ class Purpose(IntEnum):
     PATHS = 32              # items and feedback that the dual's searcher sees
     AHEAD = 33              # arrivals over which values of information are averaged
     SEQUENCES = 34          # the same for the first forward
+    COMING = 35             # items that stand for all of a large catalogue
     FUTURES = 40            # what rollouts sample
     REPLAY_ORDER = 40       # shuffled ratings; their key has a user and a number more than a rollout's
     REPLAY_THOMPSON = 41    # Thompson's normals on real ratings
+    SERVICE = 42            # Thompson's normals of a filter at work
 
 
 THETA, ITEMS, NOISE, THOMPSON = Purpose.THETA, Purpose.ITEMS, Purpose.NOISE, Purpose.THOMPSON

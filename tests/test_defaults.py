@@ -8,9 +8,9 @@ import pytest
 INFINITE = {"low": -np.inf, "high": np.inf}
 KNOWN = {
     "bound.duality": {
-        "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0},
+        "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0, "items": None},
         "dual": {"paths": 400, "inner": 4, "effort": 2000, "seed": 0},
-        "dual_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400},
+        "dual_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400, "items": None},
         "dual_second": {"outer": 16, "paths": 300, "inner": 4, "effort": 2000, "seed": 0},
         "ladder": {"paths": 1000, "seed": 0}, "best": {"budget_seconds": 10, "seed": 0}},
     "bound.optimum": {"solve": {"step": 1 / 8, "depth": 20, "tolerance": 1e-3}},
@@ -61,10 +61,10 @@ KNOWN = {
                         "reward_over_cost": {"sharey": True}, "style_of": {"position": 0}},
     "figures.style": {"mark": {"position": 0}, "canvas": {"columns": 1, "rows": 1, "width": 7, "height": 4},
                       "as_text": {"width": 32}, "label_ends": {"gap": .062}},
-    "policies.projection": {"projections": {"law": "euclid"}, "mean_projection": {"law": "euclid"}},
+    "policies.projection": {"projections": {"law": "euclid", "of": None}, "mean_projection": {"law": "euclid"}},
     "policies.rules": {"Family": {"ties": False, "marks": (), "named": None}},
     "problem": {"as_scalar": INFINITE, "make_problem": {"noise": "features"}, "Problem": {"noise": "features"}, "effective_horizon": {"share": 1e-3}},
-    "report.analysis": {"support": {"seed": 0, "most": 64}, "analyse": {"gamma": .9, "users": 1024, "seed": 0}},
+    "report.analysis": {"analyse": {"gamma": .9, "users": 1024, "seed": 0}},
     "simulate.exact": {"decoupled": {"nodes": 240}},
     "simulate.replications": {name: {"horizon": 100, "seed": 0, "reward": "expected", "first": 0} for name in ("replicate", "episodes")} |
                              {"truncation": {"horizon": 100}},

@@ -21,7 +21,7 @@ from lib.experiments import Candidate, Knobs, Spec
 from lib.problem import make_problem
 from lib.simulate import Episodes, Stream
 
-PACKAGES = "dp", "policies", "bound", "simulate", "datasets", "experiments"
+PACKAGES = "dp", "policies", "bound", "simulate", "datasets", "experiments", "filter"
 MODULES = "problem", "posterior", "estimate"
 
 NAN, INF, HUGE = float("nan"), float("inf"), 1e308
@@ -133,7 +133,7 @@ FINE = {("experiments.typical_costs", "steps", "[]")}         # no steps, no cos
 
 ALPHA, P, R = (1.0, "nonnegative"), (PROBLEM, "problem"), (RULES, "policies")
 SEED, COUNT, HORIZON = (0, "seed"), (4, "count"), (3, "count")
-LAW = ("euclid", "text")
+LAW, EVEN = ("euclid", "text"), (4, "count")
 SIMULATED = dict(problem=P, policies=R, replications=COUNT, horizon=HORIZON, seed=SEED, thetas=(SEEN.theta, "thetas"),
                  reward=("expected", "text"), first=(0, "place"), truth=(PROBLEM, "problem"))
 SEARCH = dict(inner=COUNT, effort=COUNT, seed=SEED)
@@ -168,7 +168,8 @@ CALLS = {
     "policies.label": dict(policy=(RULES[1], "policy")),
     "policies.find": dict(policies=R, name=("UCB", "text"), alpha=(.5, "weight")),
     "policies.grid": dict(kinds=(("exploit", "ucb"), "kinds")),
-    "policies.mean_projection": dict(problem=P, law=LAW), "policies.projections": dict(problem=P, law=LAW),
+    "policies.mean_projection": dict(problem=P, law=LAW),
+    "policies.projections": dict(problem=P, law=LAW, of=([0, 1], "first")),
     "policies.register": dict(family=(policies.REGISTRY["ucb"], "kind")),
     "bound.best": dict(problem=P, budget_seconds=(1.0, "positive"), seed=SEED),
     "bound.conditional": dict(problem=P), "bound.hindsight": dict(problem=P), "bound.normalised": dict(problem=P),
@@ -179,10 +180,10 @@ CALLS = {
     "bound.in_basis": dict(problem=P, basis=(np.eye(2), "matrix")),
     "bound.decomposition_sampled": dict(problem=P, draws=COUNT, seed=SEED),
     "bound.dual": dict(SEARCH, problem=P, paths=COUNT),
-    "bound.dual_first": dict(SEARCH, problem=P, paths=COUNT, sequences=COUNT),
+    "bound.dual_first": dict(SEARCH, problem=P, paths=COUNT, sequences=COUNT, items=EVEN),
     "bound.dual_second": dict(SEARCH, problem=P, outer=COUNT, paths=COUNT),
     "bound.forward_values": dict(problem=P, sequences=COUNT, seed=SEED),
-    "bound.full_first": dict(problem=P, sequences=COUNT, seed=SEED),
+    "bound.full_first": dict(problem=P, sequences=COUNT, seed=SEED, items=EVEN),
     "bound.full_observation": dict(problem=P, sequences=COUNT, seed=SEED, horizon=HORIZON),
     "bound.gap": dict(SEARCH, problem=P, episodes=(SEEN, "episodes")),
     "bound.ladder": dict(problem=P, paths=COUNT, seed=SEED),
@@ -259,9 +260,14 @@ CALLS = {
     "problem.checked": dict(problem=P, name=("problem", "anything")), "problem.noise_var": dict(problem=P),
     "problem.effective_horizon": dict(gamma=(.9, "share"), share=(.1, "share")),
     "posterior.compile_problem": dict(problem=P), "posterior.noise_share": dict(problem=P),
+    "posterior.variances": dict(items=(ITEMS, "matrix"), Sigma=(np.eye(2), "covariance")),
+    "posterior.coming": dict(problem=P, count=COUNT, seed=SEED),
     "posterior.predictive": dict(MAIN, x=([1., 0.], "vector")),
     "posterior.update": dict(MAIN, x=([1., 0.], "vector"), y=(1.0, "number"), noise_var=(1.0, "positive")),
     "posterior.batch": dict(MAIN, X=(np.eye(2), "matrix"), y=([1., 2.], "vector"), noise_var=(1.0, "noise_var")),
+    "filter.read": dict(path=("/dev/null/none", "path")),
+    "filter.share": dict(problem=P, policy=(policies.ucb(1.0), "policy")),
+    "filter.write": dict(path=("/dev/null/none", "path"), problem=P, policy=(policies.ucb(1.0), "policy")),
     "estimate.sample_mean": dict(values=([1.0, 3.0], "columns")),
     "estimate.half_width": dict(se=(1.0, "error"), count=(9, "size")),
     "estimate.upper_limit": dict(mean=(1.0, "mean"), se=(1.0, "error"), df=(9, "freedom")),
@@ -271,6 +277,8 @@ CALLS = {
     "estimate.controlled_rows": dict(values=(GAINS, "columns"), controls=(GAINS - 1, "columns"), reference=(0, "index")),
 }
 INNER = {"dp.exploration_benefits": "takes arrays as bytes, which policies.compile_rules makes of a checked problem",
+         "posterior.blocks": "cuts two sizes of arrays that have been checked into slices",
+         "posterior.stratified": "takes a generator; `coming` is the public edge",
          "posterior.step": "says in its first line that it checks nothing: `update` is the public edge"}
 
 

@@ -338,6 +338,49 @@ def test_residuals():
     assert quantiles[0] == pytest.approx(-quantiles[-1])
 
 
+def many_features(k=20, users=12, seed=3):
+    """Signed items of more features than WIDE, and ratings of users who differ in their number."""
+    rng = np.random.default_rng(seed)
+    items, lengths = rng.standard_normal((50, k)), rng.integers(5, 60, users)
+    items[rng.random(items.shape) < .3] = 0
+    start = np.append(0, np.cumsum(lengths))
+    item = rng.integers(0, 50, start[-1])
+    theta = rng.standard_normal((users, k))
+    value = np.einsum("rk,rk->r", items[item], np.repeat(theta, lengths, axis=0)) + rng.standard_normal(start[-1])
+    return records.Dataset("made", tuple(f"f{j}" for j in range(k)), items, np.full(50, .02), np.arange(users).astype(str),
+                           records.Ratings(start, item, value, None), None, 0.0, (), {})
+
+
+def test_sums_of_many_features_are_those_of_few(monkeypatch):
+    data = many_features()
+    begin, end, weights = data.ratings.start[:-1], data.ratings.start[1:], priors.weights(data, "features")
+    wide = records.sums(data, begin, end, weights)
+    monkeypatch.setattr(records, "WIDE", 99)
+    for got, want in zip(wide, records.sums(data, begin, end, weights)):
+        assert got == pytest.approx(want, rel=1e-12, abs=1e-10)
+
+
+def test_parts_of_the_users_give_the_numbers_of_all(monkeypatch):
+    data = many_features()
+    whole = datasets.prior(data, min_ratings=1, method="empirical_bayes")
+    seen = datasets.predict(data, whole, whole.held_out)
+    monkeypatch.setattr(records, "ROOM", 20 * 20 * 2)
+    assert [len(part) for part in records.chunks(np.arange(5), 20)] == [2, 2, 1]
+    again = datasets.prior(data, min_ratings=1, method="empirical_bayes")
+    ranks = [np.linalg.matrix_rank(data.items[item]) for item, *_ in records.histories(data, np.arange(12))]
+    assert again.counts == whole.counts and again.counts["rank_deficient"] == (np.array(ranks) < 20).sum() > 0
+    for got, want in zip([again.thetas_train, again.thetas_held_out, *datasets.predict(data, whole, whole.held_out)],
+                         [whole.thetas_train, whole.thetas_held_out, *seen]):
+        assert got == pytest.approx(want, rel=1e-9, abs=1e-9)
+
+
+def test_a_fit_of_many_users_takes_a_sample_and_says_so(monkeypatch):
+    data = many_features(k=3, users=40)
+    monkeypatch.setattr(priors, "EFFORT", 27 * 10)
+    fit = datasets.prior(data, min_ratings=1, method="empirical_bayes")
+    assert len(fit.train) == len(fit.thetas_train) == 10 and fit.counts["users_spared_the_fit"] == 20 and len(fit.held_out) == 10
+
+
 def test_the_error_of_a_calibration_is_over_users():
     """Two users, three ratings: totals of the gaps of each about their mean."""
     told = prediction.Predictions(np.array([0, 0, 1]), np.zeros(3), np.ones(3), np.array([1., 2., 6.]))

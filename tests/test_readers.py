@@ -349,3 +349,25 @@ def test_a_line_may_be_as_long_as_the_longest_with_its_end(tmp_path, monkeypatch
     path.write_text("a\nabcdefgh\n")
     with pytest.raises(ValueError, match="line 2 is longer than 8 characters"):
         list(readers._text_lines(path))
+
+
+@pytest.mark.parametrize("row, timed, want", [
+    ("u,a,3,1400000000", True, ("u", 0, 3.0, 1_400_000_000_000_000_000)), (" u , a ,3e0,1400000000", True, ("u", 0, 3.0, 1_400_000_000_000_000_000)),
+    ("u,a,3,1400000000", False, None), ("u,a,3,1999010112", True, None), ("u,a,3,99999999", True, None), ("u,a,3,2000-01-01", True, None),
+    ("u,a,3,", True, None), ("u,a,nan,1400000000", True, None), ("u,a,3_0,1400000000", True, None), ("u,a,6,1400000000", True, None),
+    (",a,3,1400000000", True, None), ("u,z,3,1400000000", True, None), ("u,a,x,1400000000", True, None)])
+def test_a_row_is_read_at_once_only_where_nothing_is_to_be_said(row, timed, want):
+    cells = dict(zip(("user_id", "item_id", "rating", "time"), row.split(",")))
+    assert _csv._plain_row(cells, {"a": 0}, "rating", 1, 5, timed) == want
+
+
+def test_rows_read_at_once_and_one_by_one_are_the_same(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    times = 1_400_000_000 + rng.permutation(200)
+    lines = [f"u{rng.integers(9)},i{n % 7},{rng.integers(1, 6)},{times[n]}" for n in range(200)]
+    (tmp_path / "r.csv").write_text("\n".join(["user_id,item_id,rating,time", *lines]))
+    codes = {f"i{n}": n for n in range(7)}
+    quick = _csv.read_ratings(tmp_path / "r.csv", codes, "rating")
+    monkeypatch.setattr(_csv, "_plain_row", lambda *_: None)
+    slow = _csv.read_ratings(tmp_path / "r.csv", codes, "rating")
+    assert quick[0] == slow[0] and quick[2] == slow[2] and all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(quick[1], slow[1]))

@@ -59,9 +59,9 @@ def test_the_report_has_it_in_its_contest(toy):
     data = datasets.ratings("data/sample/items.csv", "data/sample/ratings.csv")
     prior = datasets.prior(data, holdout=0, min_ratings=1, method="empirical_bayes")
     found = analysis.analyse(data, prior, 3.5, steps=(), users=16)
-    assert set(found.table.policy) == {"Exploitation", "UCB", "Popularity"}
+    assert set(found.table.policy) == {"Exploitation", "UCB", "Popularity", "Knowledge gradient", "Hard clusters", "DTD-DP, noise of the model"}
     assert set(found.table[found.table.policy == "Popularity"].alpha) == {.5, 5.0}
-    assert "Popularity" in page.body(found, page.pictures(found))
+    assert "Popularity" in page.render(found, page.pictures(found), "page.json")
 
 
 def test_it_is_gone_afterwards():

@@ -1,6 +1,6 @@
 """The report on a stream of one's own: a page from good files, one clear line and nothing else from bad ones."""
 from functools import partial
-from html import escape
+from html import escape, unescape
 import itertools
 import os
 from pathlib import Path
@@ -15,10 +15,10 @@ import warnings
 import numpy as np
 import pytest
 
-from lib import bound, datasets, report
+from lib import bound, datasets, experiments, policies, report
 from lib.datasets import Ratings
 from lib.problem import make_problem
-from lib.report import analysis, checks, page
+from lib.report import analysis, checks, page, progress
 from lib.report.page import arguments, followed, out_of_range, write
 
 ITEMS = "item_id,news,music\na,1,0\nb,0,1\nc,0.5,0.5\n"
@@ -43,7 +43,7 @@ def write_stream(folder, users=60, times=True, seed=0):
 
 
 @pytest.mark.slow
-def test_a_page_that_needs_nothing_else(tmp_path, capsys):
+def test_a_page_that_needs_nothing_else(tmp_path, capsys, monkeypatch):
     items, ratings = write_stream(tmp_path)
     page = tmp_path / "page.html"
     assert report.main([str(items), str(ratings), "--cost", "3.2", "--users", "128", "--output", str(page)]) == 0
@@ -55,7 +55,13 @@ def test_a_page_that_needs_nothing_else(tmp_path, capsys):
         assert words in text
     said = capsys.readouterr().out
     assert "At cost 3.2 use" in said and "written to" in said
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["items.csv", "page.html", "ratings.csv"]
+    lines = unescape(re.search(r"<pre>(.*?)</pre>", text, re.DOTALL)[1])
+    assert lines.count("\n") == 5
+    monkeypatch.chdir(tmp_path)
+    known = {}
+    exec(lines, known)
+    assert known["user"].met == 1 and policies.label(known["policy"]) in text and known["problem"].cost == 3.2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["items.csv", "page.html", "page.json", "ratings.csv"]
 
 
 @pytest.mark.slow
@@ -109,7 +115,8 @@ def test_the_numbers_behind_it(tmp_path):
     data = datasets.ratings(*write_stream(tmp_path, users=200))
     found = report.analyse(data, datasets.prior(data, min_ratings=10), 3.2, steps=(), users=512)
     assert found.prior.mu == pytest.approx([3, 3.4], abs=.2) and found.prior.noise_sd == pytest.approx(.4, abs=.05)
-    assert set(found.best.policy) == {"Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP"}
+    assert set(found.best.policy) == {"Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient",
+                                      "Hard clusters", "DTD-DP, noise of the model"}
     assert (found.best["mean"] - 3.5 * found.best.gap_se < found.best.bound).all()
     assert found.best.gap.to_numpy() == pytest.approx((found.best.bound - found.best["mean"]).to_numpy())
     assert found.best.tuning_mean.is_monotonic_decreasing and found.recommended.kind != "thompson"
@@ -123,7 +130,7 @@ def test_the_numbers_behind_it(tmp_path):
     (ITEMS, "user_id,item_id,rating\nu,a,11\n", ["ratings.csv, line 2, column rating", "11", "1.0 to 5.0"]),
     (ITEMS, "user_id,item_id,rating\nu,a,3\nv,b,4\n", ["0 users are left"]),
     (ITEMS, "user_id,item_id,rating\nu,a,3\nv,b,3\n", ["every rating is 3"]),
-    ("item_id,news\na,-1\n", "user_id,item_id,rating\nu,a,3\n", ["items.csv, line 2, column news", "-1"]),
+    ("item_id,news\na,x\n", "user_id,item_id,rating\nu,a,3\n", ["items.csv, line 2, column news", "'x'"]),
     ("item_id,news\na,1\n", None, ["ratings.csv"]),
 ])
 def test_wrong_files_leave_one_line_and_no_page(tmp_path, capsys, items, ratings, words):
@@ -182,7 +189,7 @@ def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("ratings, features, words", [
-    ("1,2", "1,1e200", "items.csv, RATINGS: the largest feature is 1e+200"), ("1,2", "1,1e-200", "smallest feature above 0 is 1e-200"),
+    ("1,2", "1,1e200", "items.csv, RATINGS: the largest feature is 1e+200"), ("1,2", "1,1e-200", "smallest feature beside 0 is 1e-200"),
     ("-1e200,2", "1,1", "the lowest rating is -1e+200"), ("1e-200,2e-200", "1,1", "ratings differ by 1e-200")])
 @pytest.mark.filterwarnings("error")
 def test_numbers_that_have_no_square_are_refused(tmp_path, capsys, ratings, features, words):
@@ -321,11 +328,11 @@ def test_silence_at_once_and_after_bad_luck(tmp_path):
 
 def test_a_study_follows_its_users_as_long_as_gamma_asks():
     for gamma, horizon, users in ((.9, 66, 1024), (.97, 227, 451), (.99, 688, 148), (.999, 6905, 16)):
-        spec = analysis.plan(gamma, 1024, 0)
+        spec = analysis.plan(make_problem([[1]], [1], [0], [[1]], 1, 0, gamma), 1024, 8, 0)
         assert (spec.horizon, spec.replications[0], spec.tuning[0]) == (horizon, users, 8 * users)
         assert any(policy.kind == "dtd_dp" for policy in spec.policies) == (gamma < .999)
     with pytest.raises(ValueError, match="gamma is 0.9999: a user would have to be followed for 69075 items"):
-        analysis.plan(.9999, 1024, 0)
+        analysis.plan(make_problem([[1]], [1], [0], [[1]], 1, 0, .9999), 1024, 8, 0)
 
 
 @pytest.mark.slow
@@ -353,7 +360,7 @@ def test_a_long_life_is_searched_less(horizon, effort, monkeypatch):
 @pytest.mark.parametrize("users", analysis.USERS)
 def test_the_least_and_the_largest_number_of_users_are_allowed(users, monkeypatch):
     monkeypatch.setattr(analysis, "check_sizes", lambda *_: None)
-    monkeypatch.setattr(analysis, "make_problem", lambda *_: 1 / 0)        # what comes after the check
+    monkeypatch.setattr(experiments, "believed", lambda *_: 1 / 0)         # what comes after the check
     dataset = SimpleNamespace(items=None, probs=None)
     prior = SimpleNamespace(mu=None, Sigma=None, noise_sd=None)
     with pytest.raises(ZeroDivisionError):
@@ -408,6 +415,8 @@ def test_warnings_while_it_works_join_the_cautions(monkeypatch):
     class Found(NamedTuple):
         dataset: object = SimpleNamespace(source="<s>")
         cautions: tuple = ("one",)
+        problem: object = None
+        recommended: object = None
     pages = {}
 
     def pictures(found):
@@ -415,7 +424,75 @@ def test_warnings_while_it_works_join_the_cautions(monkeypatch):
     monkeypatch.setattr(page, "analysed", lambda chosen: Found())
     monkeypatch.setattr(page, "pictures", pictures)
     monkeypatch.setattr(page, "out_of_range", lambda raised: (str(raised[0].message),))
-    monkeypatch.setattr(page, "body", lambda found, shown: str(found.cautions))
+    monkeypatch.setattr(page, "render", lambda found, shown, file: f"{file} {found.cautions}")
+    monkeypatch.setattr(page.filter, "write", lambda *_: None)
     monkeypatch.setattr(page, "write", lambda text, output: pages.update({output: text}))
     assert page.run(SimpleNamespace(output="o")).cautions == ("one", "overflow")
-    assert "('one', 'overflow')" in pages["o"] and "&lt;s&gt;" in pages["o"]
+    assert pages["o"] == "o.json ('one', 'overflow')"
+
+
+def test_a_large_study_is_cut_to_its_work_and_a_small_one_is_not():
+    def problem(n, k):
+        items = np.random.default_rng(0).standard_normal((n, k))
+        return make_problem(items, np.full(n, 1 / n), np.zeros(k), np.eye(k), 1, 0, .9)
+    small, large = analysis.plan(problem(64, 6), 1024, 8, 0), analysis.plan(problem(5000, 40), 1024, 4, 0)
+    assert small.replications == (1024,) * 2 and small.tuning == (8192,) * 2
+    spent = analysis.price(problem(5000, 40), large.policies) * large.horizon * 4 * (large.replications[0] + large.tuning[0])
+    assert analysis.FEW < large.replications[0] < 1024 and .9 * analysis.WORK < spent <= analysis.WORK
+
+
+def test_the_contest_holds_what_the_book_recommends():
+    kinds = {policies.family_name(policy) for policy in analysis.contest(66)}
+    assert kinds >= {"UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient", "Hard clusters", "DTD-DP, noise of the model"}
+    assert {policy.kind for policy in analysis.contest(5000)} == {"exploit", "thompson", "ucb", "dtd_ucb", "knowledge_gradient"}
+
+
+def choice(law, mean, se):
+    return SimpleNamespace(log_density={"features": -1.2, "constant": -1.2 + mean}, lead=SimpleNamespace(mean=mean, se=se), law=law)
+
+
+@pytest.mark.parametrize("law, mean, words", [("constant", .05, "is the same for all items. Of the two laws"),
+                                              ("features", -.05, "grows with the number of features. Of the two laws")])
+def test_the_page_says_which_law_of_the_noise_predicts_better(law, mean, words):
+    said = page.noise_found(SimpleNamespace(prior=SimpleNamespace(noise=law, noise_sd=.5), noise=choice(law, mean, .01)))
+    assert words in said and "0.050 ± 0.020" in said
+    assert {"constant": "(-1.15 against -1.2)", "features": "(-1.2 against -1.25)"}[law] in said
+    assert page.noise_found(SimpleNamespace(prior=SimpleNamespace(noise=law, noise_sd=.5), noise=None)).endswith(".") and "0.5" in said
+
+
+def test_the_noise_is_chosen_where_items_differ_in_features_unless_it_is_given(tmp_path):
+    data = datasets.ratings(*write_stream(tmp_path))
+    chosen = arguments(["i", "r", "--cost", "3"])
+    prior, found = page.fitted(data, chosen)
+    assert found.law == prior.noise == "features" and found.priors["features"] is prior       # as the ratings were made
+    prior, found = page.fitted(data, arguments(["i", "r", "--cost", "3", "--noise", "constant"]))
+    assert found is None and prior.noise == "constant"
+
+
+def test_the_page_may_not_have_the_name_of_its_companion():
+    assert str(page.companion("a/b.html")) == "a/b.json"
+    with pytest.raises(ValueError, match="^output is 'b.json'"):
+        page.companion("b.json")
+
+
+def test_a_bar_says_what_is_done_on_a_terminal_alone(monkeypatch, capsys):
+    monkeypatch.delenv("CI", raising=False)
+    with progress.shown(2) as bar:
+        progress.step("reading")
+        assert bar.disable
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.shown(2) as bar:
+        for doing in ("reading", "counting", "more", "still more"):
+            progress.step(doing)
+        assert bar.n == 2 and bar.desc == "still more"
+    assert "counting" in capsys.readouterr().err
+    progress.step("nobody watches")
+
+
+def test_a_stream_falls_silent_for_many_items_as_for_few(monkeypatch):
+    rng = np.random.default_rng(0)
+    problem = make_problem(rng.standard_normal((50, 2)), rng.dirichlet(np.ones(50)), [0, 0], np.eye(2), 1, 0, .9)
+    theta, decided = rng.standard_normal((30, 2)), rng.random((30, 8)) < .1
+    whole = checks.silent(problem, "UCB", theta, decided)
+    monkeypatch.setattr(checks, "BLOCK", 7)
+    assert whole is not None and checks.silent(problem, "UCB", theta, decided) == whole

@@ -1,8 +1,8 @@
 """Upper bounds on what any policy can earn, in reward units with the leading gamma (paper, section III-A).
 
 conditionals: one preference given the others; theorem: Theorem 1, for any items; relaxations: hindsight, full observation;
-penalty: charges against full observation, along paths; duality: bounds by those charges, and the first forward made exact; optimum: the
-exact optimum of two features.  Knows dp and posterior, not policies.
+penalty: charges against full observation, along paths; duality: bounds by those charges, and the first forward made exact;
+catalogue: the same from sampled items; optimum: the exact optimum of two features.  Knows dp and posterior, not policies.
 """
 from lib.bound.conditionals import conditional
 from lib.bound.duality import Bound, best, dual, dual_first, dual_second, forward_values, full_first, ladder

@@ -24,15 +24,17 @@ import numpy as np
 from scipy.stats import norm
 
 from lib import streams
-from lib.bound import relaxations, theorem
+from lib.bound import catalogue, relaxations, theorem
 from lib.bound.penalty import arrivals, least_charges, steps, values_of_information
 from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
 from lib.estimate import degrees_of_freedom, sample_mean, upper_limit
-from lib.posterior import Belief, step
+from lib.posterior import Belief, step, variances
 from lib.problem import as_count, as_scalar, checked, noise_var
 
 SAMPLED = "full observation", "first forward exact", "dual", "first forward exact, then dual"
+EVERY = 1024                              # items up to which a first forward of each is looked at; above, a sample
+FIRST, LEAVES = 1024, 256                 # sampled first forwards, and those with a dual after them
 LEAF = 8                                  # fewest paths for the leaf of one item, when there are paths enough
 
 
@@ -132,8 +134,25 @@ def _climb(worth, items, moves):
         items, best = items ^ moves[i], worths[i]
 
 
-def full_first(problem, sequences=400, seed=0):
+def _even(items, least):
+    """`items` as an even number of sampled items, or ValueError."""
+    if as_count("items", items, least) % 2:
+        raise ValueError(f"items is {items}: it must be even")
+    return items
+
+
+def full_first(problem, sequences=400, seed=0, items=None):
     """The first forward exact, full observation after it: a Bound.
+
+    Parameters
+    ----------
+    problem : Problem
+    sequences : int
+        Arrival sequences; full observation takes ten times as many where items are sampled.
+    seed : int or sequence of int
+    items : int, optional
+        How many items are sampled to stand for the first forward, even.  When absent: none up to EVERY distinct ones, each of
+        which is then looked at, and FIRST above.
 
     Examples
     --------
@@ -141,7 +160,10 @@ def full_first(problem, sequences=400, seed=0):
     >>> full_first(make_problem([[1.]], [1.], [-3.], [[1.]], 1., 0., .9)).mean
     0.0
     """
-    problem = checked(problem)
+    problem, sequences = checked(problem), as_count("sequences", sequences, 2)
+    if items is not None or len(problem.probs) > EVERY:
+        items = _even(FIRST if items is None else items, 4)
+        return Bound("first forward exact", *catalogue.bounded(problem, catalogue.sample(problem, items, sequences, seed)[1]))
     known = forward_values(problem, sequences, seed)[:, 1:]
     return _first_forward("first forward exact", _sample(known, [np.zeros(1)] * len(problem.probs)), problem)
 
@@ -175,10 +197,20 @@ def _leaves(problem, known, paths, inner, effort, seed):
     return [leaf if len(leaf) else np.zeros(1) for leaf in np.split(least, np.cumsum(counts)[:-1])]
 
 
-def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400):
-    """The first forward exact, the full-observation dual after it: a Bound; arguments as `least_charges`."""
-    problem, paths = checked(problem), as_count("paths", paths)
+def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400, items=None):
+    """The first forward exact, the full-observation dual after it: a Bound; arguments as `least_charges` and `full_first`.
+
+    Of sampled items there are LEAVES by default, and each has an equal share of the paths.
+    """
+    problem, paths, sequences = checked(problem), as_count("paths", paths), as_count("sequences", sequences, 2)
     inner, effort = as_count("inner", inner), as_count("effort", effort)
+    if items is not None or len(problem.probs) > EVERY:
+        items = _even(LEAVES if items is None else items, 4)
+        chosen, first = catalogue.sample(problem, items, sequences, seed)
+        each = max(paths // items, 1)
+        least = least_charges(problem, np.repeat(chosen, each), inner, effort, seed).reshape(items, each)
+        first = first._replace(values=first.values - least.mean(axis=1))
+        return Bound("first forward exact, then dual", *catalogue.bounded(problem, first))
     known = forward_values(problem, sequences, seed)[:, 1:]
     leaves = _leaves(problem, known, paths, inner, effort, seed)
     return _first_forward("first forward exact, then dual", _sample(known, leaves), problem)
@@ -219,7 +251,7 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0):
     slope = first_forward(known.mean(axis=0) - [leaf.mean() for leaf in pilot], problem.probs, problem.gamma)[1]
     known = forward_values(problem, seed=(*seed, 1))[:, 1:]
     leaves = _leaves(problem, known, paths, inner, effort, (*seed, 1))
-    sd = np.sqrt(np.einsum("xi,ij,xj->x", problem.items, problem.Sigma, problem.items) + noise_var(problem))
+    sd = np.sqrt(variances(problem.items, problem.Sigma) + noise_var(problem))
     for x in np.flatnonzero(slope):
         rng = streams.generator((*seed, 2), streams.Purpose.PATHS, int(x))
         z = norm.ppf((np.arange(outer) + rng.random(outer)) / outer)

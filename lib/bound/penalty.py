@@ -25,7 +25,7 @@ import numpy as np
 from lib import one_at_a_time, streams
 from lib.bound.relaxations import compile_checked
 from lib.normal import excess, gain
-from lib.posterior import dot, learn, project, shrink
+from lib.posterior import EXACT, blocks, dot, learn, project, shrink
 from lib.problem import as_count, as_numbers, as_positions, checked, effective_horizon, noise_var
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
@@ -48,7 +48,7 @@ class Beliefs(NamedTuple):
 
     mu: np.ndarray       # (B, k)
     Sigma: np.ndarray    # (B, k, k)
-    voi: np.ndarray      # (B, n) values of information, -1 where not computed yet
+    voi: np.ndarray      # (B, min(n, T)) values of information of the path's items, -1 where not computed yet
 
 
 @nb.njit(cache=True, forceinline=True)
@@ -110,6 +110,21 @@ def voi(instance, x, mu, Sigma, ahead, steps, cut):
 
 
 @nb.njit(cache=True)
+def numbered(items):
+    """(T,) the items of a path by number, 0, 1, ... as they are met: columns for what a belief knows of them."""
+    number, count = np.empty(len(items), np.int64), 0
+    for n in range(len(items)):
+        number[n] = -1
+        for m in range(n):
+            if items[m] == items[n]:
+                number[n] = number[m]
+                break
+        if number[n] < 0:
+            number[n], count = count, count + 1
+    return number
+
+
+@nb.njit(cache=True)
 def search(instance, items, feedback, ahead, effort, room, endless):
     """The least total charge of any decisions along a path, or a number below it when effort or room runs out.
 
@@ -117,7 +132,7 @@ def search(instance, items, feedback, ahead, effort, room, endless):
     the belief).  Charges are nonnegative: the cheapest open node bounds all that is still possible.  A skip looks at
     all arrivals `ahead` if the stream is `endless`, and else at as many as are left of the path.
     """
-    room.voi[0], beliefs, h = -1.0, 1, np.empty(room.mu.shape[1])
+    room.voi[0], beliefs, h, number = -1.0, 1, np.empty(room.mu.shape[1]), numbered(items)
     heap = [(0.0, 0, READY, 0)]
     for _ in range(effort):
         charge, depth, kind, s = heap[0]
@@ -131,10 +146,11 @@ def search(instance, items, feedback, ahead, effort, room, endless):
             heappush(heap, (charge + discount * max(-net, 0.0), -depth, FORWARD, s))
             heappush(heap, (charge + discount * max(net, 0.0), -depth, SKIP, s))
         elif kind == SKIP:
-            if room.voi[s, x] < 0 or not endless:
+            at = number[depth]
+            if room.voi[s, at] < 0 or not endless:
                 steps = ahead.shape[1] if endless else len(items) - depth - 1
-                room.voi[s, x] = voi(instance, x, room.mu[s], room.Sigma[s], ahead, steps, CUT)
-            heappush(heap, (charge + discount * room.voi[s, x], -depth - 1, READY, s))
+                room.voi[s, at] = voi(instance, x, room.mu[s], room.Sigma[s], ahead, steps, CUT)
+            heappush(heap, (charge + discount * room.voi[s, at], -depth - 1, READY, s))
         else:
             room.mu[beliefs], room.Sigma[beliefs], room.voi[beliefs] = room.mu[s], room.Sigma[s], -1.0
             learn(instance, x, feedback[depth], room.mu[beliefs], room.Sigma[beliefs], h)
@@ -164,10 +180,11 @@ def follow(instance, items, feedback, ahead, decisions):
 @nb.njit(cache=True, parallel=True)
 def least_charge(instance, paths, effort, beliefs, endless):
     """(P,) `search` along each of the paths, with room for so many beliefs, after the feedback on its first item."""
-    P, k = len(paths.items), len(instance.mu)
+    (P, T), k = paths.items.shape, len(instance.mu)
+    met = min(T, len(instance.noise_var))
     out, chunks = np.empty(P), min(P, CHUNKS)
     for c in nb.prange(chunks):
-        room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, len(instance.noise_var))))
+        room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, met)))
         h = np.empty(k)
         for p in range(c, P, chunks):
             room.mu[0], room.Sigma[0] = instance.mu, instance.Sigma
@@ -191,6 +208,16 @@ def values_of_information(instance, ahead):
 
 @one_at_a_time
 @nb.njit(cache=True, parallel=True)
+def own_information(instance, items, ahead):
+    """(m,) VOI of items (m,), each over arrivals of its own, ahead (m, R, H); nothing is cut."""
+    out = np.empty(len(items))
+    for i in nb.prange(len(items)):
+        out[i] = voi(instance, items[i], instance.mu, instance.Sigma, ahead[i], ahead.shape[2], np.inf)
+    return out
+
+
+@one_at_a_time
+@nb.njit(cache=True, parallel=True)
 def charge_paths(instance, paths, decisions):
     """(A + 1, P) FO of the T arrivals in the rows of `ahead`, then the charges of decisions (A, P, T)."""
     A, P, T = decisions.shape
@@ -207,9 +234,9 @@ def steps(gamma, rest, most):
     return min(effective_horizon(gamma, rest), most)
 
 
-def beliefs(problem, effort):
-    """How many beliefs a search may keep: as many as its effort, or as fit into some 16 MB."""
-    return max(2, min(effort, int(2e6) // (len(problem.mu) ** 2 + len(problem.probs))))
+def beliefs(problem, effort, horizon):
+    """How many beliefs a search along `horizon` items may keep: as many as its effort, or as fit into some 16 MB."""
+    return max(2, min(effort, int(2e6) // (len(problem.mu) ** 2 + min(len(problem.probs), horizon))))
 
 
 def arrivals(problem, shape, rng):
@@ -223,9 +250,19 @@ def sample_paths(problem, first, horizon, rng):
     theta = problem.mu + rng.standard_normal((len(first), len(problem.mu))) @ streams.factor(problem.Sigma).T
     items = streams.draw_items(problem.probs, rng.random((len(first), horizon)))
     every = np.column_stack([np.maximum(first, 0), items])
-    worth = np.take_along_axis(theta @ problem.items.T, every, axis=1)
+    worth = worths(problem.items, theta, every)
     feedback = worth + np.sqrt(noise_var(problem))[every] * rng.standard_normal(every.shape)
     return feedback[:, 0], items, np.ascontiguousarray(feedback[:, 1:])
+
+
+def worths(items, theta, met):
+    """(P, T) x.theta[p] of the items met[p] (P, T): from a table of all items where that is small, else in blocks."""
+    if len(items) <= EXACT:
+        return np.take_along_axis(theta @ items.T, met, axis=1)
+    out = np.empty(met.shape)
+    for rows in blocks(len(met), met.shape[1] * items.shape[1]):
+        out[rows] = np.einsum("ptk,pk->pt", items[met[rows]], theta[rows])
+    return out
 
 
 def least_charges(problem, first, inner=4, effort=2000, seed=0):
@@ -257,7 +294,8 @@ def least_charges(problem, first, inner=4, effort=2000, seed=0):
     gamma, instance = problem.gamma, compile_checked(problem)
     seen, items, feedback = sample_paths(problem, first, steps(gamma, .002, 200), streams.generator(seed, streams.Purpose.PATHS))
     ahead = arrivals(problem, (len(first), inner, steps(gamma, .015, 120)), streams.generator(seed, streams.Purpose.AHEAD))
-    return least_charge(instance, Paths(first, seen, items, feedback, ahead), effort, beliefs(problem, effort), True)
+    return least_charge(instance, Paths(first, seen, items, feedback, ahead), effort, beliefs(problem, effort, items.shape[1]),
+                        True)
 
 
 def _met_array(episodes, name):
@@ -333,5 +371,5 @@ def gap(problem, episodes, inner=4, effort=2000, seed=0):
     problem, decisions, effort = checked(problem), _decided(episodes), as_count("effort", effort)
     instance = compile_checked(problem)
     paths = _met(problem, episodes, decisions, inner, seed)
-    least = least_charge(instance, paths, effort, beliefs(problem, effort), False)
+    least = least_charge(instance, paths, effort, beliefs(problem, effort, paths.items.shape[1]), False)
     return charge_paths(instance, paths, decisions)[1:] - least

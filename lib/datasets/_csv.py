@@ -1,4 +1,6 @@
 """A stream of your own: two CSV files, checked cell by cell."""
+from array import array
+from math import isfinite
 import re
 
 import numpy as np
@@ -82,12 +84,33 @@ def read_items(path):
         name = readers.identifier(cells["item_id"], f"{where}item_id")
         if name in vectors:
             raise ValueError(f"{where}item_id is {readers.shown(name)}: line {lines[name]} has that id already")
-        vectors[name] = [readers.number(cells[f], f"{where}{f[:60]}") for f in features]
+        vectors[name] = array("d", numbers(cells, features, where))
         lines[name] = line
     if not any(map(any, vectors.values())):
         raise ValueError(f"{path}: none of its {len(vectors)} items has a non-zero feature")
     table = np.array(list(vectors.values()))
     return tuple(features), table, {name: i for i, name in enumerate(vectors)}, check_features(path, features, table)
+
+
+def numbers(cells, names, where):
+    """The cells `names` of a row as finite numbers; the first that is none is an error, as `readers.number` words it.
+
+    A row that is in order is read as a whole, ten times as fast as cell by cell.
+
+    Examples
+    --------
+    >>> numbers({"a": "1", "b": "x"}, ["a", "b"], "line 2, column ")
+    Traceback (most recent call last):
+    ValueError: line 2, column b is 'x': it must be a finite number with a decimal point
+    """
+    texts = [cells[name] for name in names]
+    try:
+        found = list(map(float, texts))
+        if all(map(isfinite, found)) and not any("_" in text for text in texts):
+            return found
+    except ValueError:
+        pass
+    return [readers.number(text, f"{where}{name[:60]}") for text, name in zip(texts, names)]
 
 
 def check_features(path, features, vectors):
@@ -148,8 +171,14 @@ def read_ratings(path, rows_of, column, scale=None, strict=True, aliases=None, t
         raise ValueError(f"time_unit is {time_unit!r}: it must be None or one of {', '.join(readers.UNITS)}")
     low, high = (-np.inf, np.inf) if scale is None else scale
     ignored, rows, renamed = readers.read_csv(path, ("user_id", "item_id", column), ("time",), ALIASES | (aliases or {}))
-    users, found, kinds = {}, [], {}
+    users, kinds = {}, {}
+    found = array("q"), array("q"), array("d"), array("q")
     for line, cells in rows:
+        quick = _plain_row(cells, rows_of, column, low, high, "s" in kinds and time_unit in (None, "s"))
+        if quick:
+            for part, entry in zip(found, (users.setdefault(quick[0], len(users)), *quick[1:])):
+                part.append(entry)
+            continue
         where = f"{path}, line {line}, column "
         user = readers.identifier(cells["user_id"], f"{where}user_id")
         item = readers.identifier(cells["item_id"], f"{where}item_id")
@@ -159,13 +188,32 @@ def read_ratings(path, rows_of, column, scale=None, strict=True, aliases=None, t
         if not low <= value <= high:
             raise ValueError(f"{where}{column} is {value:.15g}: the scale is {low} to {high}")
         time = _time(cells["time"], f"{where}time", time_unit, kinds) if "time" in cells else 0
-        found.append((users.setdefault(user, len(users)), rows_of.get(item, -1), value, time))
-    if not found:
+        for part, entry in zip(found, (users.setdefault(user, len(users)), rows_of.get(item, -1), value, time)):
+            part.append(entry)
+    if not found[0]:
         raise ValueError(f"{path}: it holds no rating")
-    user, item, value, time = (np.array(part) for part in zip(*found))
+    user, item, value, time = map(np.array, found)
     told = {"columns_ignored": ignored, "columns_taken": [f"{old} as {name}" for name, old in renamed.items()],
             "times": _span(time, kinds, time_unit)}
     return users, (user, item, value, time if kinds else None), told
+
+
+def _plain_row(cells, rows_of, column, low, high, timed):
+    """(user, item's code, rating, time) of a row with nothing to object to, or None where it must be looked at closely.
+
+    `timed`: a number of seconds is as good as those before it; without that a row that has a time is looked at.
+    """
+    user, item, text, time = cells["user_id"].strip(), cells["item_id"].strip(), cells[column], cells.get("time", "")
+    if not user or "\n" in user or "\r" in user or item not in rows_of or "_" in text:
+        return None
+    if time and not (timed and time.isascii() and time.isdigit() and len(time) <= 10 and time[:2] not in ("19", "20")
+                     and readers.SINCE <= int(time) < readers.UNTIL) or "time" in cells and not time:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return (user, rows_of[item], value, int(time or 0) * readers.UNITS["s"]) if low <= value <= high and isfinite(value) else None
 
 
 def _span(time, kinds, unit):

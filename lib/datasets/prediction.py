@@ -50,17 +50,25 @@ def predict(dataset, prior, users, seen=0.5):
     as_scalar("seen", seen)
     if not 0 <= seen < 1:
         raise ValueError(f"seen is {seen}: it must lie in [0, 1)")
+    parts = [_predicted(dataset, prior, part, seen) for part in records.chunks(users, dataset.items.shape[1])]
+    return Predictions(*(np.concatenate(column) for column in zip(*parts)))
+
+
+def _predicted(dataset, prior, users, seen):
+    """The Predictions of some users."""
     begin, end = dataset.ratings.start[users], dataset.ratings.start[users + 1]
     cut = begin + np.floor(seen * (end - begin)).astype(np.int64)
     past = records.sums(dataset, begin, cut, priors.weights(dataset, prior.noise))
     means, covs = priors.posteriors(past, prior.mu, prior.Sigma, prior.noise_sd**2)
-    later = np.concatenate([np.arange(a, b) for a, b in zip(cut, end)])
+    later = np.concatenate([np.zeros(0, np.int64), *(np.arange(a, b) for a, b in zip(cut, end))])
     owner = np.repeat(np.arange(len(users)), end - cut)
     item = dataset.ratings.item[later]
-    x = dataset.items[item]
-    var = np.einsum("ri,rij,rj->r", x, covs[owner], x) + item_noise(dataset, prior)[item]
-    return Predictions(np.asarray(users)[owner], np.einsum("ri,ri->r", x, means[owner]), np.sqrt(var),
-                       dataset.ratings.value[later])
+    mean, var = np.empty(len(later)), item_noise(dataset, prior)[item]
+    for rows in records.chunks(np.arange(len(later)), dataset.items.shape[1]):
+        x = dataset.items[item[rows]]
+        mean[rows] = np.einsum("ri,ri->r", x, means[owner[rows]])
+        var[rows] = np.einsum("ri,rij,rj->r", x, covs[owner[rows]], x) + var[rows]
+    return Predictions(np.asarray(users)[owner], mean, np.sqrt(var), dataset.ratings.value[later])
 
 
 def as_predictions(predictions):

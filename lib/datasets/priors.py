@@ -27,6 +27,7 @@ from lib.datasets import records
 from lib.problem import as_choice, as_count, as_covariance, as_floats, as_made, as_numbers, as_positions, as_scalar
 
 CUT = 1e-9              # share of the largest eigenvalue below which a sum of x x' is singular in a direction
+EFFORT = 100_000_000    # users times k^3 behind an empirical-Bayes fit, at most: 800 users of 50 features
 STALLED = 1e-6          # share of the spreads by which a covariance may still move when a fit counts as converged
 
 
@@ -300,13 +301,26 @@ def empirical_bayes(sums, iterations=2000):
 def eligible(dataset, min_ratings, keep_deficient):
     """Positions of the users that the regression rule keeps, and counts of the others by reason."""
     count = records.counts(dataset)
-    enough = np.flatnonzero(count >= max(min_ratings, 1))
-    full = ranks(user_sums(dataset, enough).gram) == dataset.items.shape[1] if len(enough) else enough > 0
+    enough, k = np.flatnonzero(count >= max(min_ratings, 1)), dataset.items.shape[1]
+    full = count[enough] >= k                   # fewer ratings than features cannot have full rank
+    full[full] = np.concatenate([ranks(user_sums(dataset, part).gram) == k for part in records.chunks(enough[full], k)]) if full.any() else True
     kept = enough if keep_deficient else enough[full]
     notes = {"users": len(count), "too_few_ratings": len(count) - len(enough),
              "rank_deficient": int((~full).sum()), "rank_deficient_kept": bool(keep_deficient),
              "most_ratings": int(count.max(initial=0)), "users_kept": len(kept), "ratings_kept": int(count[kept].sum())}
     return kept, notes
+
+
+def fewer(users, k, seed):
+    """At most EFFORT / k^3 of `users`, a random sample: each step of the fit costs k^3 a user."""
+    most = max(EFFORT // k**3, 2)
+    return users if len(users) <= most else np.sort(np.random.default_rng((seed, k)).choice(users, most, replace=False))
+
+
+def posterior_means(dataset, users, noise, mu, Sigma, noise_var):
+    """(u, k) the means of `posteriors`, part by part."""
+    return np.concatenate([posteriors(user_sums(dataset, part, noise), mu, Sigma, noise_var)[0]
+                           for part in records.chunks(users, len(mu))])
 
 
 def split(users, holdout, seed):
@@ -372,12 +386,15 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
                          + "".join(f"; no rating tells {' from '.join(names)}" for names in tied if len(names) > 1)
                          + "".join(f"; no rated item has {names[0]}" for names in tied if len(names) == 1))
     counts = counts | {"train": len(train), "held_out": len(held_out)}
+    if method == "empirical_bayes" and len(fewer(train, len(size), seed)) < len(train):
+        counts["users_spared_the_fit"] = len(train) - len(fewer(train, len(size), seed))
+        train = fewer(train, len(size), seed)
     about = common(user_sums(scaled, train))
     centred = less(scaled, about)
     sums, stalled = user_sums(centred, train, noise), ()
     if method == "empirical_bayes":
         mu, Sigma, noise_var, counts["fit_steps"], moved = empirical_bayes(sums)
-        thetas = [posteriors(user_sums(centred, part, noise), mu, Sigma, noise_var)[0] for part in (train, held_out)]
+        thetas = [posterior_means(centred, part, noise, mu, Sigma, noise_var) for part in (train, held_out)]
         stalled = tuple(name for name, move in zip(dataset.features, moved) if not move <= STALLED)
     else:
         thetas = [coefficients(user_sums(centred, part), ridge / size**2, about) for part in (train, held_out)]

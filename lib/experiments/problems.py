@@ -13,6 +13,7 @@ from lib import datasets
 from lib.datasets.priors import as_prior
 from lib.datasets.records import as_dataset
 from lib.experiments import sources
+from lib.posterior import variances
 from lib.problem import as_count, as_floats, as_made, as_scalar, checked, make_problem, noise_var
 
 
@@ -185,6 +186,6 @@ def typical_costs(problem, steps):
         return ()
     steps = as_floats("steps", steps, 1)
     mean = problem.probs @ problem.items @ problem.mu
-    sd = np.sqrt(problem.probs @ np.einsum("ij,jk,ik->i", problem.items, problem.Sigma, problem.items))
+    sd = np.sqrt(problem.probs @ variances(problem.items, problem.Sigma))
     digits = 1 - int(np.floor(np.log10(sd))) if sd > 0 else 2
     return tuple(float(round(mean + t * sd, digits)) for t in steps)

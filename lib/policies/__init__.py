@@ -1,7 +1,8 @@
 """Policies as plain data, and what the simulation's kernels read of them (paper, sections III-B to IV).
 
-rules: constructors, names and the registry of families; index: policies that add a bonus to the mean, compiled; projection:
-how coming items project on the current one; lookahead: policies that look at the whole belief.  Knows dp, not bound.
+rules: constructors, names and the registry of families; index: policies that add a bonus to the mean, compiled; directions:
+which tables DTD-DP reads; projection: how coming items project on the current one; lookahead: policies that look at the whole
+belief.  Knows dp, not bound.
 """
 from lib.policies.index import compile_rules
 from lib.policies.projection import mean_projection, projections

@@ -1,7 +1,7 @@
 """A stream of your own, analysed from end to end: `python -m lib.report items.csv ratings.csv --cost 3.5`.
 
-analysis: what is computed; checks: what to be warned of; page: how it is shown, and the command line; interrupt: how
-Ctrl-C ends it.
+analysis: what is computed; checks: what to be warned of; page: how it is shown, by the template page.html, and the command
+line; progress: what it is doing; interrupt: how Ctrl-C ends it.
 """
 import signal
 import sys

@@ -14,12 +14,15 @@ import pandas as pd
 from lib import bound, experiments, policies, simulate
 from lib.estimate import half_width
 from lib.experiments import moments, runner, specs
-from lib.problem import effective_horizon
+from lib.posterior import COMING, EXACT
+from lib.problem import effective_horizon, noise_var
 from lib.report import checks
+from lib.report.progress import step
 
-SUPPORT = 64                                  # most item vectors of the stream that is simulated
 TRIED = 8                                     # users on whom alpha is tuned, for each on whom policies are evaluated
+TRIALS = (.5, 1.0, 2.0)                       # alphas of the policies that the book adds to the paper's
 STEPS = (-.4, -.2, 0., .2, .4, .6, .8)        # other costs, in spreads of preference
+FEWER = -.2, .2, .6                           # the same where each costs more, see WORK
 USERS = 16, 10**6                             # fewest and most simulated users
 LARGEST = 1e100                               # numbers beyond it, or below its inverse, have no squares
 TUNING, EVALUATION, BOUND, SHARP, REPLAY = 1, 2, 3, 4, 5
@@ -27,6 +30,9 @@ FEW = 16                                      # simulated users, at least, behin
 LONGEST = 20_000                              # items that a user may meet: gamma up to .99965
 TABLES = 2_000                                # items beyond which the tables of DTD-DP cost minutes
 RECORDED = 400                                # items of a user's real ratings that are replayed, at most
+SEVERAL = 64                                  # item vectors beyond which the work of a study is counted and limited
+WORK = 1.5e11                                 # multiplications of the simulations for the pictures, some two minutes of two cores
+REPLAYED = 2e10                               # and of the replay
 
 
 class Analysis(NamedTuple):
@@ -44,6 +50,7 @@ class Analysis(NamedTuple):
     users: int                  # simulated users on whom alpha was tuned
     horizon: int                # items that a simulated user meets
     rest: float                 # the most that any policy can earn from the items after them
+    noise: object = None        # NoiseChoice of the law of the noise, or None where it was not chosen
 
     @property
     def recommended(self):
@@ -51,19 +58,27 @@ class Analysis(NamedTuple):
         return self.tuned[0]
 
 
-def support(dataset, seed=0, most=SUPPORT):
-    """At most `most` item vectors for the simulated stream: all, or a random sample by probability, equally likely.
+def contest(horizon):
+    """The policies that a report tries: the paper's, and of the book's those that are best somewhere.
+
+    Knowledge gradient, hard clusters and DTD-DP with the model's noise; without the tables of dynamic programs where lives are
+    longer than TABLES.
 
     Examples
     --------
-    >>> from lib import datasets
-    >>> support(datasets.movielens(), most=10)[1].sum().round(12)
-    np.float64(1.0)
+    >>> len(contest(66)), {policy.kind for policy in contest(5000)} >= {"ucb", "knowledge_gradient"}
+    (41, True)
     """
-    if len(dataset.items) <= most:
-        return dataset.items, dataset.probs
-    chosen = np.sort(np.random.default_rng(seed).choice(len(dataset.items), most, replace=False, p=dataset.probs))
-    return dataset.items[chosen], np.full(most, 1 / most)
+    added = (policies.knowledge_gradient, policies.clusters, lambda alpha: policies.dtd_dp(alpha, "model"))
+    found = [*specs.GRID, *(make(alpha) for make in added for alpha in TRIALS)]
+    return tuple(policy for policy in found if horizon <= TABLES or policy.kind != "dtd_dp")
+
+
+def price(problem, arms):
+    """Multiplications that these policies need for one arriving item, roughly."""
+    n, k = problem.items.shape
+    coming = n if n <= EXACT else COMING
+    return sum(coming * k if policy.kind == "knowledge_gradient" else k**2 for policy in arms)
 
 
 def check_sizes(dataset, cost):
@@ -95,8 +110,10 @@ def check_sizes(dataset, cost):
 def measure(problem, cost, spec):
     """The rows of one cost: all policies tuned and evaluated, and the bound."""
     here = problem._replace(cost=cost)
+    step(f"policies at cost {cost:g}")
     parts = [moments.moments(simulate.replicate(here, spec.policies, count, spec.horizon, (spec.seed, purpose)))
              for purpose, count in ((TUNING, spec.tuning[0]), (EVALUATION, spec.replications[0]))]
+    step(f"upper bound at cost {cost:g}")
     limit = upper_bound(here, spec.horizon, (spec.seed, BOUND))
     rows = runner.rows(spec, cost, *parts, {
         "bound": limit.mean, "bound_se": limit.se, "hindsight": bound.hindsight(here),
@@ -110,13 +127,21 @@ def upper_bound(problem, horizon, seed):
 
 
 def replayed(problem, dataset, users, tuned, seed):
-    """Each tuned policy's real reward minus exploitation's over `users`, in time order and shuffled."""
+    """Each tuned policy's real reward minus exploitation's over `users`, in time order and shuffled.
+
+    Where that is too much work for all of them it is done for the first at random, and with fewer shuffles.
+    """
     names, parts = [policies.family_name(policy) for policy in tuned], []
-    horizon = min(effective_horizon(problem.gamma), RECORDED)
-    for order, shuffles in (("in time order", [None]), ("shuffled", range(10))):
-        rewards = np.mean([experiments.replay(problem, dataset, users, tuned, horizon, s, seed)[0] for s in shuffles], axis=0)
+    horizon, shuffles = min(effective_horizon(problem.gamma), RECORDED), 10
+    if len(problem.items) > SEVERAL:
+        shuffles, each = 3, price(problem, tuned) * horizon
+        most = max(int(REPLAYED / (4 * each)), checks.USERS)
+        users = users if len(users) <= most else np.sort(np.random.default_rng(seed).choice(users, most, replace=False))
+    for order, numbers in (("in time order", [None]), ("shuffled", range(shuffles))):
+        step(f"real ratings {order}")
+        rewards = np.mean([experiments.replay(problem, dataset, users, tuned, horizon, s, seed)[0] for s in numbers], axis=0)
         mean, se = experiments.over_users(rewards, names.index("Exploitation"))
-        parts.append(pd.DataFrame({"order": order, "policy": names, "reward": rewards.mean(axis=1), "difference": mean,
+        parts.append(pd.DataFrame({"order": order, "policy": names, "users": len(users), "reward": rewards.mean(axis=1), "difference": mean,
                                    "difference_se": se}))
     return pd.concat(parts, ignore_index=True)
 
@@ -127,28 +152,32 @@ def sharpened(found, best, count):
     Beside mean, se, gap and gap_se it gets `over_exploitation` and its error, paired.
     """
     mean, se = found.value
-    return best.assign(replications=count, mean=mean, se=se, over_exploitation=found.lead.mean, over_se=found.lead.se,
+    alike = (found.lead.se <= 1e-12 * se) & (np.abs(found.lead.mean) <= 1e-12 * np.abs(mean))      # the same decisions, up to rounding
+    lead, lead_se = (np.where(alike, 0.0, part) for part in found.lead)
+    return best.assign(replications=count, mean=mean, se=se, over_exploitation=lead, over_se=lead_se,
                        gap=best.bound - mean, gap_se=np.hypot(se, best.bound_se))
 
 
-def plan(gamma, users, seed):
-    """The Spec of a study at this discount factor: horizon, users and policies.
+def plan(problem, users, costs, seed):
+    """The Spec of a study of this problem at so many costs: horizon, users and policies.
 
     Raises
     ------
     ValueError
         When a life is longer than can be followed.
     """
-    horizon = effective_horizon(gamma)
+    horizon = effective_horizon(problem.gamma)
     if horizon > LONGEST:
-        raise ValueError(f"gamma is {gamma}: a user would have to be followed for {horizon} items, this goes up to {LONGEST}")
-    count = max(FEW, users * min(horizon, 100) // horizon)
-    arms = [policy for policy in specs.GRID if horizon <= TABLES or policy.kind != "dtd_dp"]
-    return experiments.Spec("stream", "rated", policies=tuple(arms), horizon=horizon, replications=(count,) * 2,
+        raise ValueError(f"gamma is {problem.gamma}: a user would have to be followed for {horizon} items, this goes up to {LONGEST}")
+    arms, count = contest(horizon), users * min(horizon, 100) // horizon
+    if len(problem.items) > SEVERAL:
+        count = min(count, int(WORK / (price(problem, arms) * horizon * costs * (1 + TRIED))))
+    count = max(FEW, count)
+    return experiments.Spec("stream", "rated", policies=arms, horizon=horizon, replications=(count,) * 2,
                             tuning=(TRIED * count,) * 2, seed=seed)
 
 
-def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
+def analyse(dataset, prior, cost, gamma=0.9, steps=None, users=1024, seed=0):
     """Analyse a stream at one cost, and for the pictures at the costs around it.
 
     Parameters
@@ -161,8 +190,8 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
         What forwarding one item costs, in the unit of the ratings.
     gamma : float
         Discount factor in (0, 1): a user meets gamma / (1 - gamma) items on average.
-    steps : sequence of float
-        Other costs, in spreads of preference around the mean item.
+    steps : sequence of float, optional
+        Other costs, in spreads of preference around the mean item; by default STEPS, FEWER for more than SEVERAL item vectors.
     users : int
         Simulated users for the pictures, within USERS, fewer where lives are long; TRIED times as many tune alpha.  Half of
         `users` sharpen the result.
@@ -181,18 +210,18 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
     if not USERS[0] <= users <= USERS[1]:
         raise ValueError(f"users is {users}: from {USERS[0]} to {USERS[1]:,} can be simulated, fewer have no standard error")
     problem = experiments.believed(dataset, prior, cost, gamma)
-    items, probs = support(dataset, seed)
-    whole, problem = len(items) == len(dataset.items), problem._replace(items=items, probs=probs)
-    spec = plan(gamma, users, seed)
+    steps = (FEWER if len(problem.items) > SEVERAL else STEPS) if steps is None else steps
     costs = sorted({float(cost), *experiments.typical_costs(problem, steps)})
+    spec = plan(problem, users, len(costs), seed)
     table = pd.concat([measure(problem, c, spec) for c in costs], ignore_index=True)
     here = table[table.cost == cost]
     best = experiments.best(here).sort_values("tuning_mean", ascending=False, kind="stable").reset_index(drop=True)
     arms = experiments.chosen(spec, here)
     tuned, count = [arms[name] for name in best.policy], max(users // 2, FEW)
+    step("the tuned policies on other users")
     values = experiments.evaluate(problem, tuned, count, spec.horizon, (seed, SHARP), list(best.policy).index("Exploitation"))
     best = sharpened(values, best, count)
-    real = replayed(problem, dataset, prior.held_out, tuned, (seed, REPLAY)) if whole and len(prior.held_out) > 1 else None
+    real = replayed(problem, dataset, prior.held_out, tuned, (seed, REPLAY)) if len(prior.held_out) > 1 else None
     rest = simulate.truncation(problem, spec.horizon)[1]
     return Analysis(dataset, prior, problem, table, best, tuned, bool(values.episodes.decisions[0].any()), real,
                     cautions(dataset, prior, problem, best, tuned[0], values.episodes), spec.tuning[0], spec.horizon, rest)
@@ -200,17 +229,9 @@ def analyse(dataset, prior, cost, gamma=0.9, steps=STEPS, users=1024, seed=0):
 
 def cautions(dataset, prior, problem, best, recommended, seen):
     """Every Caution of the data, the prior and the result."""
-    noise = prior.noise_sd * np.sqrt(np.count_nonzero(dataset.items, axis=1).mean())
-    extra = [checks.silent(problem, policies.label(recommended), seen.theta, seen.decisions[0]),
-             thinned(dataset, len(problem.items)), unresolved(best), left_out(best)]
+    noise = float(np.sqrt(noise_var(problem).mean()))
+    extra = [checks.silent(problem, policies.label(recommended), seen.theta, seen.decisions[0]), unresolved(best), left_out(best)]
     return checks.data_cautions(dataset, prior, noise) + [caution for caution in extra if caution]
-
-
-def thinned(dataset, count):
-    """The stream stands on a sample of the items."""
-    if count < len(dataset.items):
-        return checks.Caution("a sample of the items", f"{len(dataset.items)} different item vectors: policies and bounds use a "
-                                f"random {count} of them, so their level is that of the sample.")
 
 
 def unresolved(best):

@@ -12,6 +12,7 @@ from lib import datasets
 from lib.datasets import priors
 
 USERS, CONDITION, SKEW, KURTOSIS, DRIFT, STOPPED = 10, 1e4, 1.0, 2.0, 0.1, 0.2
+BLOCK = 4096                    # items looked at at once
 
 
 class Caution(NamedTuple):
@@ -162,7 +163,9 @@ def silent(problem, policy_name, theta, decisions):
         return Caution("nothing is ever forwarded", f"At cost {problem.cost:g} the prior is so low that {policy_name} forwards no "
                        "item. It will never see feedback and never change its mind. If the prior is too pessimistic for "
                        "your users, nothing will tell: forward some items at random, or lower the cost.")
-    liking = (theta @ problem.items.T >= problem.cost) @ problem.probs >= .5
+    liked = sum((theta @ problem.items[a:a + BLOCK].T >= problem.cost) @ problem.probs[a:a + BLOCK]
+                for a in range(0, len(problem.items), BLOCK))
+    liking = liked >= .5
     share = 1 - decisions[liking, n // 2:].any(axis=1).mean() if liking.any() else 0.0
     if share > STOPPED:
         return Caution("streams fall silent", f"Of the simulated users who like at least half of the items, {100 * share:.0f} % are "
@@ -193,5 +196,5 @@ def data_cautions(dataset, prior, noise_sd):
     found = [few_users(prior), dropped_users(prior), not_converged(prior), not_told_apart(prior),
              ill_conditioned(prior, priors.sizes(dataset)),
              wide_preferences(dataset, prior, dataset.features), odd_residuals(residual),
-             constant_noise(dataset, residual, item), drift(dataset, prior.train, residual, place, noise_sd)]
+             constant_noise(dataset, residual, item) if prior.noise == "features" else None, drift(dataset, prior.train, residual, place, noise_sd)]
     return [caution for caution in found if caution]

@@ -6,5 +6,5 @@ INTERRUPTED = 130
 
 def stop(*_):
     """End the process at once: a handler of Ctrl-C that no library can turn into a traceback."""
-    os.write(2, b"interrupted: no page was written\n")
+    os.write(2, b"\n" * os.isatty(2) + b"interrupted: no page was written\n")
     os._exit(INTERRUPTED)

@@ -6,59 +6,57 @@ Ctrl-C ends it with one line and exit code 130.
 """
 import argparse
 import base64
-from html import escape
 import io
 import os
+from pathlib import Path
 import re
 import sys
 import warnings
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 import numpy as np
 import pandas as pd
 
-from lib import cache, datasets, experiments, figures, policies
+from lib import cache, datasets, experiments, figures, filter, policies
 from lib.estimate import interval
-from lib.problem import as_scalar
-from lib.report import analysis, checks
+from lib.problem import NOISES, as_scalar
+from lib.report import analysis, checks, progress
 from lib.report.interrupt import INTERRUPTED
+from lib.report.progress import step
 
+DOING = 22                                      # steps that the bar counts: two a cost, at eight costs, and six
+ENOUGH = 8                                      # users from whom on a law of the noise is chosen
 BINS = 8                                        # of predictions, two in each at least
 
 
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Information filtering: {title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
-img {{ max-width: 100%; height: auto; background: white; }}
-table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
-td, th {{ padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8886; }}
-td:first-child, th:first-child {{ text-align: left; }} td + td {{ white-space: nowrap; }}
-.answer, .caution {{ border-left: 4px solid #0072B2; padding: .3rem 1rem; margin: 1rem 0; }}
-.caution {{ border-color: #D55E00; }}
-figure {{ margin: 1rem 0; overflow-x: auto; }} figcaption {{ font-size: .9rem; position: sticky; left: 0; }}
-@media (max-width: 600px) {{ figure img {{ max-width: none; width: 36rem; }} }}
-</style></head><body>
-<h1>Which items to forward</h1>
-<p>{title}</p>
-{body}
-</body></html>
+LINES = """from lib.filter import Filter, read
+problem, policy = read({file!r})
+user = Filter(problem, policy)
+if user.decide(problem.items[0]):
+    user.learn(problem.items[0], {rating:g})
 """
 
 
 def picture(figure, alt, caption):
-    """A figure as HTML with the image inside."""
+    """A figure for the template: its description, its caption and the image in base64."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=120, metadata={"Software": None})
-    data = base64.b64encode(stream.getvalue()).decode()
-    return (f'<figure><img alt="{escape(alt)}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{escape(caption)}</figcaption></figure>")
+    return {"alt": alt, "caption": caption, "data": base64.b64encode(stream.getvalue()).decode()}
 
 
 def grid(frame):
-    """A data frame as an HTML table, numbers to four digits."""
-    return frame.to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", na_rep="")
+    """A data frame for the template: its head and its rows as text, numbers to four digits.
+
+    Examples
+    --------
+    >>> grid(pd.DataFrame({"a": ["x", "y"], "b": [1.23456, np.nan]}))
+    {'head': ['a', 'b'], 'rows': [['x', '1.235'], ['y', '']]}
+    """
+    def text(value):
+        if isinstance(value, (float, np.floating)):
+            return "" if np.isnan(value) else f"{value:.4g}"
+        return str(value)
+    return {"head": [str(name) for name in frame], "rows": [[text(value) for value in row] for row in frame.itertuples(index=False)]}
 
 
 def words(value):
@@ -139,11 +137,11 @@ def pictures(found):
                      f"Users differ by {spread.min():.2g} to {spread.max():.2g} in their preference for a feature (standard "
                      "deviations). Markers are the means of the prior, lines reach one standard deviation to either side."),
              picture(figures.reward_over_cost(figures.Panel(costs, experiments.curves(table), limits), count),
-                     "Reward of five policies and the upper bound over the forwarding cost",
+                     "Reward of tuned policies and the upper bound over the forwarding cost",
                      f"{at} {top.policy} earns {interval(top.over_exploitation, top.over_se, count=top.replications)} more than exploitation. Total "
                      "discounted reward of each policy, alpha tuned, and the upper bound (dashed)."),
              picture(figures.gap_over_cost(figures.Panel(costs, experiments.curves(table, "gap")), count),
-                     "Optimality gap of five policies over the forwarding cost",
+                     "Optimality gap of tuned policies over the forwarding cost",
                      f"{at} {top.policy} stays {interval(top.gap, top.gap_se)} below the bound. Bound minus reward.")]
     seen = datasets.predict(data, prior, prior.held_out) if len(prior.held_out) else None
     if seen is not None and len(seen.user) >= 2 * BINS:
@@ -155,32 +153,52 @@ def pictures(found):
     return parts
 
 
-def body(found, shown):
-    """The page's content around its pictures, `shown`."""
-    data, prior, top = found.dataset, found.prior, found.best.iloc[0]
+def noise_found(found):
+    """The noise of the prior, and how its law was chosen, in words."""
+    prior, choice = found.prior, found.noise
+    of, law = {"features": ("one feature", "grows with the number of features"), "constant": ("a rating", "is the same for all items")}[prior.noise]
+    said = f"Noise standard deviation of {of} {prior.noise_sd:.4g}, from the residuals; its variance {law}."
+    if choice is None or choice.lead.se == 0:
+        return said
+    other = "features" if prior.noise == "constant" else "constant"
+    lead = abs(choice.lead.mean)
+    return (f"{said} Of the two laws this one predicts the later ratings of held-out users better, by a log density of "
+            f"{interval(lead, choice.lead.se)} a rating ({choice.log_density[prior.noise]:.4g} against {choice.log_density[other]:.4g}).")
+
+
+def render(found, shown, file):
+    """The page around its pictures, `shown`; `file` is the name of the file that the filter reads."""
+    data, prior, top, real = found.dataset, found.prior, found.best.iloc[0], found.replayed
     low, high = data.notes["rating_range"]
-    warned = "".join(f'<div class="caution"><b>{escape(c.name.capitalize())}.</b> {escape(c.text)}</div>' for c in found.cautions)
-    counts = "".join(f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{escape(words(value))}</td></tr>"
-                     for name, value in {**data.notes, **prior.counts}.items())
-    real = "" if found.replayed is None else (
-        f"<h2>On the real ratings of {len(prior.held_out)} held-out users</h2><p>Each policy meets the items that a user rated, real "
-        "ratings for feedback. Users chose those items: this shows how policies do on such streams, not on items at random."
-        f" Differences are to exploitation, ± are 95 % intervals over users.</p>{grid(real_rewards(found.replayed))}")
-    return "\n".join((
-        f'<div class="answer">{escape(answer(found))}</div>', f"<h2>Warnings</h2>{warned or '<p>None.</p>'}",
-        f"<h2>The prior and the noise</h2><p>{len(prior.train)} users ({method(prior)}), {len(prior.held_out)} "
-        f"others held out. Noise standard deviation of one feature {prior.noise_sd:.4g}, from the residuals. Ratings run from {low:g} "
-        f"to {high:g}.</p>{shown[0]}{grid(preferences(data.features, prior))}",
-        f"<h2>Policies at cost {found.problem.cost:g}</h2><p>Alpha was chosen on {found.users} simulated users, the "
-        f"numbers come from {int(top.replications)} others (± are 95 % intervals). Policies stand in the order of what they earned on "
-        "the first; optimism is what choosing and measuring on the same users would have added. "
-        f"{escape(followed(found))}</p>"
-        f"{grid(compared(found.best))}", "<h2>Over the cost</h2>", *shown[1:3],
-        "<h2>Choosing a cost</h2><p>The cost is in the unit of the ratings: the rating at which you would be indifferent between "
-        "showing an item and showing nothing. If an item above it is worth an interruption and one below is not, that is "
-        f"your cost.</p>{grid(guide(data, prior, sorted(set(found.table.cost))))}",
-        *(["<h2>Does the model describe your users?</h2>", shown[3]] if len(shown) > 3 else []), real,
-        f"<h2>What was read</h2><table>{counts}</table>"))
+    counts = pd.DataFrame([(name.replace("_", " "), words(value)) for name, value in {**data.notes, **prior.counts}.items()],
+                          columns=["count", "value"])
+    environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("page.html").render(
+        title=data.source, answer=answer(found), file=file, lines=LINES.format(file=file, rating=float(np.median(data.ratings.value))),
+        cautions=found.cautions, train=len(prior.train), held_out=len(prior.held_out), method=method(prior), noise=noise_found(found),
+        low=f"{low:g}", high=f"{high:g}", pictures=shown, preferences=grid(preferences(data.features, prior)), cost=f"{found.problem.cost:g}",
+        users=found.users, measured=int(top.replications), followed=followed(found), compared=grid(compared(found.best)),
+        guide=grid(guide(data, prior, sorted(set(found.table.cost)))), counts=grid(counts),
+        replayed=None if real is None else {"users": int(real.users.iloc[0]), "table": grid(real_rewards(real))})
+
+
+def companion(output):
+    """The file beside a page that the filter reads: its name with the ending .json.
+
+    Raises
+    ------
+    ValueError
+        When the page itself has that name.
+
+    Examples
+    --------
+    >>> str(companion("report.html"))
+    'report.json'
+    """
+    path = Path(output).with_suffix(".json")
+    if path == Path(output):
+        raise ValueError(f"output is {str(output)!r}: the page needs another ending, {path.name} is for the filter")
+    return path
 
 
 def write(text, path):
@@ -237,7 +255,9 @@ def arguments(words):
     parser.add_argument("--scale", type=scale, help="lowest and highest rating, such as 1:5: others are errors")
     parser.add_argument("--time-unit", choices=("s", "ms", "us", "ns"), help="unit of times that are numbers")
     parser.add_argument("--prior", choices=("empirical_bayes", "least_squares"), default="empirical_bayes")
-    parser.add_argument("--min-ratings", type=int, help="leave out users with fewer (10, or three a feature)")
+    parser.add_argument("--noise", choices=NOISES, help="law of the noise: its variance grows with the features of an item or is "
+                        "constant (what predicts held-out ratings better)")
+    parser.add_argument("--min-ratings", type=int, help="leave out users with fewer (10, or three a feature, 30 at most for empirical Bayes)")
     parser.add_argument("--users", type=int, default=1024, help="simulated users (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", default="report.html", help="the page (%(default)s)")
@@ -252,20 +272,41 @@ def check(chosen):
         number = getattr(chosen, name)
         if number is not None and (number < low or high and number > high):
             raise ValueError(f"{name} is {number}: it must be at least {low}" + (f" and at most {high:,}" if high else ""))
-    cache.destination(chosen.output, (chosen.items, chosen.ratings))
+    for path in (chosen.output, companion(cache.destination(chosen.output, (chosen.items, chosen.ratings)))):
+        cache.destination(path, (chosen.items, chosen.ratings))
 
 
 def analysed(chosen):
     """What the command line asks for: an Analysis."""
     unit = {} if chosen.time_unit is None else {"time_unit": chosen.time_unit}
+    step("reading the files")
     data = datasets.ratings(chosen.items, chosen.ratings, chosen.scale, **unit)
     low, high = data.notes["rating_range"]
     if low == high:
         raise ValueError(f"{chosen.ratings}: every rating is {low:g}, there is nothing to learn")
     analysis.check_sizes(data, chosen.cost)
-    least = max(10, 3 * len(data.features)) if chosen.min_ratings is None else chosen.min_ratings
-    prior = datasets.prior(data, seed=chosen.seed, method=chosen.prior, min_ratings=least)
-    return analysis.analyse(data, prior, chosen.cost, chosen.gamma, users=chosen.users, seed=chosen.seed)
+    prior, choice = fitted(data, chosen)
+    found = analysis.analyse(data, prior, chosen.cost, chosen.gamma, users=chosen.users, seed=chosen.seed)
+    return found._replace(noise=choice)
+
+
+def least_ratings(features, method):
+    """Ratings of a user, at least, unless told otherwise: 10, or three a feature; 30 are enough for empirical Bayes."""
+    return max(10, 3 * features if method == "least_squares" else min(3 * features, 30))
+
+
+def fitted(data, chosen):
+    """The Prior that the command line asks for, and the NoiseChoice where the law of the noise was left to the ratings."""
+    least = least_ratings(len(data.features), chosen.prior) if chosen.min_ratings is None else chosen.min_ratings
+    options = {"seed": chosen.seed, "method": chosen.prior, "min_ratings": least}
+    if chosen.noise is None and np.ptp(np.count_nonzero(data.items, axis=1)):
+        step("prior, by either law of the noise")
+        enough = (datasets.records.counts(data) >= least).sum()
+        if enough >= ENOUGH:
+            choice = datasets.choose_noise(data, **options)
+            return choice.priors[choice.law], choice
+    step("prior")
+    return datasets.prior(data, noise=chosen.noise or "features", **options), None
 
 
 def out_of_range(raised):
@@ -279,10 +320,14 @@ def run(chosen):
     """Analyse and write the page: an Analysis."""
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("default")
-        found = analysed(chosen)
-        shown = pictures(found)
+        with progress.shown(DOING):
+            found = analysed(chosen)
+            step("pictures")
+            shown = pictures(found)
         found = found._replace(cautions=found.cautions + out_of_range(raised))
-        page = PAGE.format(title=escape(found.dataset.source), body=body(found, shown))
+        path = companion(cache.destination(chosen.output))
+        page = render(found, shown, path.name)
+    filter.write(path, found.problem, found.recommended)
     write(page, chosen.output)
     return found
 

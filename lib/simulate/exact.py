@@ -19,7 +19,7 @@ from scipy.special import ndtr
 
 from lib.normal import expected_excess
 from lib.policies import compile_rules
-from lib.policies.index import TABLE, THOMPSON, benefit
+from lib.policies.index import TABLE, THOMPSON, explored
 from lib.problem import as_count, checked, noise_var
 
 FAR = 9.0           # standard deviations beyond which a normal tail is left out
@@ -70,7 +70,7 @@ def decoupled(problem, policy, nodes=240):
     mean, var = problem.items @ problem.mu, problem.items**2 @ problem.Sigma.diagonal()
     known, total, error = {}, 0.0, 0.0
     for i, p in enumerate(problem.probs):
-        key = (mean[i], var[i], p, rules.bonus[0, i], rules.row[0, i])       # items alike have one chain
+        key = (mean[i], var[i], p, rules.bonus[0, i], rules.row[0, i], rules.share[0, i])       # items alike have one chain
         if key not in known:
             fine, rough = (chain(problem, rules, i, mean[i], var[i], size) for size in (nodes, nodes // 2))
             known[key] = fine, abs(fine - rough) + LEFT * abs(fine)
@@ -85,7 +85,7 @@ def lowest(rules, i, var):
     low, high = np.full(len(var), -FAR), np.zeros(len(var))
     for _ in range(50):
         z = (low + high) / 2
-        go = [a + rules.bonus[0, i] * benefit(rules, rules.row[0, i], a, v) > 0 for a, v in zip(z, var)]
+        go = [a + rules.bonus[0, i] * explored(rules, 0, i, a, v) > 0 for a, v in zip(z, var)]
         low, high = np.where(go, low, z), np.where(go, z, high)
     return high
 

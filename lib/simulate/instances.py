@@ -5,7 +5,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from lib import streams
-from lib.posterior import compile_problem
+from lib.posterior import blocks, compile_problem
 from lib.simulate import kernels
 
 
@@ -45,17 +45,19 @@ class Stream(NamedTuple):
     thompson: np.ndarray    # (R, horizon) standard normals
 
 
-def _groups(problem, where, feature):
+def _groups(problem):
     """(k,) an order of the features in which groups are contiguous, and the groups' sizes."""
     links = problem.Sigma != 0
-    links[feature[np.searchsorted(where, where)], feature] = True     # an item's first feature with its others
+    for rows in blocks(*problem.items.shape):
+        where, feature = np.nonzero(problem.items[rows])
+        links[feature[np.searchsorted(where, where)], feature] = True     # an item's first feature with its others
     count, group = connected_components(links, directed=False)
     return np.argsort(group, kind="stable"), np.bincount(group, minlength=count)
 
 
 def group(problem, horizon):
     """The kernels' Grouped form of a problem, and the order of the features in it."""
-    order, sizes = _groups(problem, *np.nonzero(problem.items))
+    order, sizes = _groups(problem)
     k, width, ends = len(order), -(-len(order) // 8) * 8, np.cumsum(sizes)
     groups = np.column_stack([ends - sizes, ends])
     groups[-1, 1] = width                                   # whole vectors for the last group, zeros beyond k
@@ -80,5 +82,7 @@ def _padded(problem, order, width):
     """The Instance of a problem whose features are taken in another order, rows padded to `width`."""
     Sigma = np.zeros((len(order), width))
     Sigma[:, :len(order)] = problem.Sigma[np.ix_(order, order)]
-    instance = compile_problem(problem._replace(items=np.ascontiguousarray(problem.items[:, order])))
+    if (order != np.arange(len(order))).any():
+        problem = problem._replace(items=np.ascontiguousarray(problem.items[:, order]))
+    instance = compile_problem(problem)
     return instance._replace(mu=np.pad(problem.mu[order], (0, width - len(order))), Sigma=Sigma)

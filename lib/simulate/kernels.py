@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from lib.policies.index import TABLE, THOMPSON, benefit
+from lib.policies.index import TABLE, THOMPSON, explored
 from lib.posterior import jit
 
 inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
@@ -172,7 +172,7 @@ def forwards(rules, p, i, mean, var, z, cost):
     """Does policy p forward item i, whose feedback has this mean and variance?  `z` is Thompson's standard normal."""
     kind, bonus = rules.kind[p], rules.bonus[p, i]
     if kind == TABLE and mean <= cost and var > 0.0:
-        bonus *= benefit(rules, rules.row[p, i], (mean - cost) / np.sqrt(var), var)
+        bonus *= explored(rules, p, i, (mean - cost) / np.sqrt(var), var)
     if kind == THOMPSON:
         bonus = z
     index = mean + bonus * np.sqrt(var)

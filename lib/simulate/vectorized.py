@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.policies.index import INDEX, TABLE, benefit
+from lib.policies.index import INDEX, TABLE, explored
 from lib.posterior import jit
 
 WIDTH = 64
@@ -55,14 +55,16 @@ def make_room(k, horizon):
 
 
 @jit
-def gather(grouped, dense, stream, first, arrivals):
+def gather(grouped, stream, first, arrivals):
     """What lanes meet, user first + lane in each; the last user fills the lanes that are left over."""
     for n in range(len(arrivals.items)):
         for lane in range(WIDTH):
             r = min(first + lane, len(stream.items) - 1)
             i = stream.items[r, n]
-            for a in range(dense.shape[1]):
-                arrivals.x[n, a, lane] = dense[i, a]
+            for a in range(arrivals.x.shape[1]):
+                arrivals.x[n, a, lane] = 0.0
+            for e in range(grouped.start[i], grouped.start[i + 1]):
+                arrivals.x[n, grouped.feature[e], lane] = grouped.size[e]
             arrivals.items[n, lane], arrivals.noise_var[n, lane] = i, grouped.noise_var[i]
             arrivals.feedback[n, lane], arrivals.pay[n, lane] = stream.feedback[r, n], stream.pay[r, n]
             arrivals.thompson[n, lane] = stream.thompson[r, n]
@@ -116,8 +118,8 @@ def explore(rules, p, items, cost, beliefs):
     for lane in range(WIDTH):
         beliefs.go[lane] = 0.0
         if mean[lane] <= cost and var[lane] > 0.0:
-            net, row = (mean[lane] - cost) / np.sqrt(var[lane]), rules.row[p, items[lane]]
-            beliefs.go[lane] = rules.bonus[p, items[lane]] * benefit(rules, row, net, var[lane])
+            net = (mean[lane] - cost) / np.sqrt(var[lane])
+            beliefs.go[lane] = rules.bonus[p, items[lane]] * explored(rules, p, items[lane], net, var[lane])
 
 
 @jit
@@ -166,14 +168,10 @@ def learn(arrivals, n, beliefs):
 def run(grouped, rules, stream, rewards, decisions):
     """As `kernels.run`: every policy on every replication of `stream`, fills rewards and decisions."""
     (R, horizon), k = stream.items.shape, len(grouped.Sigma)
-    dense = np.zeros((len(grouped.low), k))
-    for i in range(len(dense)):
-        for e in range(grouped.start[i], grouped.start[i + 1]):
-            dense[i, grouped.feature[e]] = grouped.size[e]
     arrivals, beliefs = make_room(k, horizon)
     for first in range(0, R, WIDTH):
         lanes = min(WIDTH, R - first)
-        gather(grouped, dense, stream, first, arrivals)
+        gather(grouped, stream, first, arrivals)
         for p in range(len(rules.kind)):
             begin(grouped, beliefs)
             for n in range(horizon):

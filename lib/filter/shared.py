@@ -1,0 +1,153 @@
+"""What the filters of all users read: the problem, the policy, and all that was computed from the two, once.
+
+Filters of different users may be used in different threads: nothing here changes but a memory of foreign vectors, under
+a lock.
+"""
+from collections import OrderedDict
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from lib import cache
+from lib.filter import vectors
+from lib.policies import compile_rules, lookahead, mean_projection
+from lib.policies.rules import SCORES, TABLE, THOMPSON, Family, Policy, entry
+from lib.posterior import COARSE, Instance, compile_problem, noise_share
+from lib.problem import Problem, checked, noise_var
+
+FOREIGN = 10_000                # vectors outside the catalogue that are remembered
+KEPT = 8                        # pairs of problem and policy that are remembered
+
+
+class Known(NamedTuple):
+    """What is known of an item vector, whatever the belief."""
+
+    bonus: float        # of an index rule: multiple of the standard deviation, or what a tabulated benefit is multiplied by
+    rules: object       # Rules whose item `column` has its tabulated benefit
+    column: int
+    noise_var: float    # of feedback on it, reward units squared
+    place: int          # row of `Shared.instance`; -1: it is not in the catalogue
+    reach: float        # M(x) of the lookahead on scores
+
+
+class Shared(NamedTuple):
+    """A problem and a policy, compiled; made by `share`."""
+
+    problem: Problem
+    stand: Problem          # the same with the items that stand for a coming one
+    policy: Policy
+    family: Family
+    key: str                # of the problem: a state belongs to one
+    known: dict             # bytes of an item of the catalogue: its Known
+    rules: object           # Rules of the policy, or the three arrays that lookahead.run takes
+    instance: Instance      # of a whole-belief policy: the catalogue and one slot more, for a foreign vector
+    ahead: object           # lookahead.Lookahead of the same
+    lock: object            # around that slot and the memory
+    foreign: OrderedDict    # (bytes, noise variance): Known
+
+
+_FOUND, _LOCK = OrderedDict(), Lock()
+
+
+def share(problem, policy):
+    """What all filters of a problem and a policy read: a Shared, the same one for the same Problem object and policy.
+
+    The first call compiles; for DTD-DP that is a dynamic program for every distinct item.  `Filter` calls it.  The arrays of
+    the problem must not be written to afterwards.
+
+    Parameters
+    ----------
+    problem : Problem
+    policy : Policy
+
+    Returns
+    -------
+    Shared
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong, or where the noise is too small beside the prior for a covariance
+        matrix to hold what was learned.
+
+    Examples
+    --------
+    >>> from lib.policies import ucb
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1]], [1], [0], [[1]], 1, .2, .9)
+    >>> share(problem, ucb(.5)) is share(problem, ucb(.5))
+    True
+    """
+    entry(policy, "policy")
+    with _LOCK:
+        name = id(problem), policy
+        if name not in _FOUND or _FOUND[name][0] is not problem:        # an id may be another object's by now
+            _FOUND[name] = problem, _made(problem, policy)
+            if len(_FOUND) > KEPT:
+                _FOUND.popitem(last=False)
+        _FOUND.move_to_end(name)
+        return _FOUND[name][1]
+
+
+def _made(problem, policy):
+    """The Shared of checked arguments."""
+    problem, family = checked(problem), entry(policy)
+    share_of_noise = noise_share(problem)
+    if share_of_noise < COARSE:
+        raise ValueError(f"problem has noise_sd {problem.noise_sd}: with these items and this prior a filter needs "
+                         f"{problem.noise_sd * np.sqrt(COARSE / share_of_noise):.3g} or more")
+    bonus, rules, instance, ahead = np.zeros(len(problem.items)), None, None, None
+    if family.rule > THOMPSON:
+        slot = vectors.extended(problem, np.ones(len(problem.mu)), problem.noise_sd**2)
+        instance, ahead = compile_problem(slot), lookahead.make_lookahead(slot, [policy], 1)
+        ahead = ahead._replace(items=ahead.items.copy(), reach=ahead.reach.copy())         # written to by `put`
+        rules = np.array([family.rule]), np.array([policy.alpha]), np.array([policy.futures])
+    elif family.rule == TABLE:
+        rules = compile_rules(problem, [policy])
+        bonus = rules.bonus[0]
+    else:
+        bonus = family.bonus(problem, policy)
+    known = {row.tobytes(): Known(weight, rules, i, noise, i, 0.0) for i, (row, weight, noise) in enumerate(
+        zip(problem.items + 0.0, bonus.tolist(), noise_var(problem).tolist()))}             # 0.0: there is no -0
+    return Shared(problem, vectors.standing(problem), policy, family, cache.digest(*problem), known, rules, instance, ahead, Lock(),
+                  OrderedDict())
+
+
+def foreign(shared, x, noise_var=None):
+    """The Known of a vector x (k,) that has no -0: the catalogue's, unless it is none of it or comes with a noise variance of its own."""
+    key = x.tobytes()
+    found = shared.known.get(key) if noise_var is None else None
+    return found or _foreign(shared, x, key, noise_var)
+
+
+def _foreign(shared, x, key, noise_var):
+    """The Known of a vector that is not in the catalogue, remembered."""
+    noise_var = float(vectors.own_noise(shared.problem, x)) if noise_var is None else noise_var
+    with shared.lock:
+        if (key, noise_var) not in shared.foreign:
+            shared.foreign[key, noise_var] = _new(shared, x, noise_var)
+            if len(shared.foreign) > FOREIGN:
+                shared.foreign.popitem(last=False)
+        return shared.foreign[key, noise_var]
+
+
+def _new(shared, x, noise_var):
+    """The Known of a vector that was not met before."""
+    problem, policy, rule = shared.stand, shared.policy, shared.family.rule
+    if rule == TABLE:
+        return Known(policy.alpha, vectors.benefits(problem, policy, x, noise_var), 0, noise_var, -1, 0.0)
+    slot = vectors.extended(problem, x, noise_var)
+    if rule > THOMPSON:
+        reach = float(mean_projection(slot)[-1]) if rule == SCORES else 0.0
+        return Known(0.0, None, 0, noise_var, -1, reach)
+    return Known(float(shared.family.bonus(slot, policy)[-1]), None, 0, noise_var, -1, 0.0)
+
+
+def put(shared, x, item):
+    """Write a foreign vector into the slot after the catalogue, its lock held; returns the slot's row."""
+    row, k, ahead = len(shared.problem.items), len(x), shared.ahead
+    ahead.items[row], ahead.reach[row:] = x, item.reach         # without lookahead on scores `reach` is empty
+    for instance in (shared.instance, ahead.sample)[:1 if ahead.sampled else 2]:
+        instance.size[-k:], instance.noise_var[row] = x, item.noise_var
+    return row

@@ -1,0 +1,149 @@
+"""Which tables of exploration benefits serve which item: DTD-DP on few or on very many items (paper, Algorithm 2).
+
+Item x poses a single-feature problem: the law G(. | x) of coming magnitudes, a prior variance and a noise variance.  Up to FEW
+different ones each has a table of its own.  Above, a table serves many items:
+
+- it starts at the smallest precision, noise variance over prior variance, of those that read it;
+- its law pools those of EACH items with nearly the same mean M(x), and is merged to ATOMS atoms and zero;
+- an item reads two tables, with means on both sides of its own, and what it finds is interpolated in M;
+- where tables are many they stand in BANDS by what M leaves open of the spread of G(. | x).
+
+Benefits are off by less than .01 sd at 99 of 100 points; an item at the end of M, or a point where the benefit sets in, by up to .06
+(bench/results/catalogue_tables.txt; chapter "Simulation at scale").
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from lib.policies.projection import mean_projection, sizes
+from lib.posterior import EXACT, blocks, coming, variances
+from lib.problem import basis_var, noise_var
+
+FEW = 64                        # different problems up to which each has its own table
+LEAST, MOST, SERVED = 8, 64, 50     # tables otherwise: one for SERVED items, within these limits
+BANDS = 4                       # from LEAST tables in each on
+ATOMS, EACH = 12, 16            # positive atoms of a law; items whose laws a table pools
+BEYOND = 0.5                    # how far outside its two tables an item may lie, in units of their distance
+
+
+class Directions(NamedTuple):
+    """Tables, and which of them an item reads: row and other, the latter with weight share."""
+
+    keys: list              # (log of the largest variance, then the arguments of lib.dp.exploration_benefits) of each table
+    row: np.ndarray         # (n,)
+    other: np.ndarray       # (n,)
+    share: np.ndarray       # (n,) 0 where one table is enough
+    unit: np.ndarray        # (n,) by which the item's variance is divided before it is looked up
+
+
+NOTHING = 0.0, b"", b"", 0.0, 0.0       # of an item from which nothing can be learned
+
+
+def directions(problem, noise, law):
+    """The Directions of every item of a checked problem; noise and law as in `dtd_dp`."""
+    var = variances(problem.items, problem.Sigma)
+    scale = noise_var(problem) if noise == "model" else basis_var(problem)
+    return _each(problem, law, var, scale) or _pooled(problem, law, var, scale)
+
+
+def _each(problem, law, var, scale):
+    """A table for each different problem, or None where there are more than FEW."""
+    n, keys = len(var), {}
+    if n > EXACT:
+        return None
+    row = np.zeros(n, np.int32)
+    for i, size in enumerate(sizes(problem, law)):
+        x, where = np.unique(np.round(size, 12), return_inverse=True)
+        atoms = x.tobytes(), np.bincount(where, problem.probs).tobytes()
+        key = (np.log(var[i]), *atoms, problem.gamma, scale[i] / var[i]) if var[i] > 0 else NOTHING
+        row[i] = keys.setdefault(key, len(keys))
+        if len(keys) > FEW:
+            return None
+    return Directions(list(keys), row, row, np.zeros(n), np.ones(n))
+
+
+def _pooled(problem, law, var, scale):
+    """Some tables for all items."""
+    mean, keys = mean_projection(problem, law), [NOTHING]
+    live = np.flatnonzero((var > 0) & (mean > 0))
+    row, share, unit = np.zeros(len(var), np.int32), np.zeros(len(var)), np.where(scale > 0, scale, 1.0)
+    other = row.copy()
+    tables = int(np.clip(len(live) // SERVED, LEAST, MOST))
+    bands = BANDS if tables >= LEAST * BANDS else 1
+    for band in _bands(problem, law, mean, live, bands):
+        band = band[np.argsort(mean[band], kind="stable")]
+        parts = _parts(band, np.log(mean[band]), tables // bands)
+        at, share[band] = _between(mean[band], np.array([mean[part].mean() for part in parts]))
+        row[band], other[band] = len(keys) + at, len(keys) + np.minimum(at + 1, len(parts) - 1)
+        prec = np.full(len(keys) + len(parts), np.inf)
+        for reads in row[band], other[band]:
+            np.minimum.at(prec, reads, scale[band] / var[band])
+        keys += [(-np.log(b), *_law(problem, law, part, mean[part].mean()), problem.gamma, b)
+                 for part, b in zip(parts, prec[len(keys):])]
+    return Directions(keys, row, other, share, unit)
+
+
+def _parts(items, height, count):
+    """At most `count` parts of `items`, whose heights rise: alike in number and in height, so that rare extremes have their own."""
+    rise = height - height[0]
+    if rise[-1] < 1e-9:
+        return [items]
+    place = np.arange(len(items)) / len(items) + rise / rise[-1]
+    part = np.minimum((place / 2 * count).astype(int), count - 1)
+    return np.split(items, np.flatnonzero(np.diff(part)) + 1)
+
+
+def _bands(problem, law, mean, live, bands):
+    """The items `live` in that many bands, by the spread of G(. | x) over M(x) less what M(x) explains of it."""
+    if bands == 1:
+        return [live] if len(live) else []
+    stand, spread = coming(problem), np.empty(len(live))
+    for rows in blocks(len(live), len(stand.index)):
+        size = sizes(problem, law, live[rows], stand.index)
+        spread[rows] = np.sqrt(np.maximum(size**2 @ stand.probs - (size @ stand.probs)**2, 0)) / mean[live[rows]]
+    basis = np.vander(np.log(mean[live]), 3)
+    rest = spread - basis @ np.linalg.lstsq(basis, spread, rcond=None)[0]
+    return np.array_split(live[np.argsort(rest, kind="stable")], bands)
+
+
+def _between(values, nodes):
+    """For each value the node below it, and how far on the way to the next one it lies."""
+    if len(nodes) == 1:
+        return np.zeros(len(values), int), np.zeros(len(values))
+    at = np.clip(np.searchsorted(nodes, values) - 1, 0, len(nodes) - 2)
+    gap = nodes[at + 1] - nodes[at]
+    return at, np.clip(np.divide(values - nodes[at], gap, np.zeros(len(values)), where=gap > 0), -BEYOND, 1 + BEYOND)
+
+
+def _law(problem, law, part, mean):
+    """(magnitudes, probs) as bytes: the law with this mean that stands for those of the items `part`."""
+    if law in ("always", "own"):
+        x, probs = np.array([0.0, 1.0]), np.array([max(1 - mean, 0.0), min(mean, 1.0)])
+        return x.tobytes(), probs.tobytes()
+    stand, pick = coming(problem), part[np.unique(np.linspace(0, len(part) - 1, EACH).astype(int))]
+    x, probs = merged(sizes(problem, law, pick, stand.index).ravel(), np.tile(stand.probs / len(pick), len(pick)))
+    total = x @ probs
+    return (x * (mean / total) if total > 0 else x).tobytes(), probs.tobytes()
+
+
+def merged(x, probs, atoms=ATOMS):
+    """A law on zero and at most `atoms` positive atoms, which are the means of quantile classes: the same mean, less spread.
+
+    Examples
+    --------
+    >>> x, probs = merged(np.array([0., 3., 1., 2., 4.]), np.full(5, .2), 2)
+    >>> x.round(3).tolist(), probs.round(3).tolist()
+    ([0.0, 1.5, 3.5], [0.2, 0.4, 0.4])
+    """
+    order = np.argsort(x, kind="stable")
+    order = order[(x[order] > 0) & (probs[order] > 0)]
+    values, weights = x[order], probs[order]
+    if not len(order):
+        return np.zeros(1), np.ones(1)
+    middle = np.cumsum(weights) - weights / 2
+    group = np.minimum((middle / weights.sum() * atoms).astype(int), atoms - 1)
+    share = np.bincount(group, weights, atoms)
+    there = share > 0
+    means = np.bincount(group, weights * values, atoms)[there] / share[there]
+    rest = max(1 - share.sum(), 0.0)
+    return np.append(0.0, means), np.append(rest, share[there]) / (rest + share.sum())

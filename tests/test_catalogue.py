@@ -1,0 +1,226 @@
+"""Very many items: what is sampled above a threshold, what stays exact, and that memory grows with n k alone."""
+import tracemalloc
+
+import naive
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from lib import bound, dp, policies, posterior, simulate, streams
+from lib.bound import catalogue, penalty
+from lib.policies import directions, index, lookahead
+from lib.problem import make_problem, noise_var
+from lib.simulate.instances import group
+
+N = posterior.EXACT + 900
+
+
+def dense(n=N, k=3, low=0.0, gamma=.9, **changes):
+    """n items with features from `low` to 1, unequal probabilities, a correlated prior."""
+    rng = np.random.default_rng(n + k)
+    items, probs = low + (1 - low) * rng.random((n, k)), rng.random(n) + .2
+    return make_problem(items, probs / probs.sum(), np.full(k, .3), .5 * np.eye(k) + .3, .5, .6, gamma)._replace(**changes)
+
+
+def test_variances_of_many_items_equal_the_loops():
+    problem = dense()
+    got = posterior.variances(problem.items, problem.Sigma)
+    for i in (0, 1, 2500, N - 1):
+        assert got[i] == pytest.approx(naive.variance(problem.Sigma, problem.items[i]), rel=1e-12)
+    parts = posterior.blocks(2 * posterior.BLOCK + 5, 1)
+    assert [(part.start, part.stop) for part in parts] == [(0, posterior.BLOCK), (posterior.BLOCK, 2 * posterior.BLOCK),
+                                                           (2 * posterior.BLOCK, 2 * posterior.BLOCK + 5)]
+
+
+def test_up_to_the_threshold_all_items_stand_for_a_coming_one():
+    problem = dense(posterior.EXACT)
+    stand = posterior.coming(problem)
+    assert not stand.sampled and np.array_equal(stand.index, np.arange(len(problem.items))) and stand.probs is problem.probs
+
+
+def test_means_over_sampled_items_are_unbiased_and_strata_narrow_them():
+    problem = dense()
+    worth = problem.items @ np.array([1., 2., 3.])              # near the leading direction
+    other = np.cos(9 * problem.items[:, 0])
+    drawn = [posterior.coming(problem, 64, seed) for seed in range(300)]
+    for f, narrower in ((worth, .5), (other, 1.3)):
+        means, exact = np.array([f[s.index] @ s.probs for s in drawn]), f @ problem.probs
+        assert abs(means.mean() - exact) < 4 * means.std() / np.sqrt(300)
+        sd = np.sqrt(problem.probs @ (f - exact)**2)
+        assert means.std() < narrower * sd / np.sqrt(64)
+    assert np.array_equal(drawn[3].index, posterior.coming(problem, 64, 3).index) and drawn[0].sampled
+
+
+@pytest.mark.parametrize("law, low", [("euclid", -1.0), ("prior", -1.0), ("prior", 0.0), ("euclid", 0.0), ("own", 0.0), ("always", 0.0)])
+def test_mean_projections_of_many_items_are_within_their_error(law, low):
+    problem, some = dense(low=low), [0, 7, 3000]
+    M, laws = policies.mean_projection(problem, law), policies.projections(problem, law, some)
+    through = problem.items if law == "euclid" else problem.items @ problem.Sigma
+    for i, (x, probs) in zip(some, laws):
+        sizes = np.maximum(through @ problem.items[i] / (through[i] @ problem.items[i]), 0)
+        sizes = {"own": np.eye(N)[i], "always": np.ones(N)}.get(law, sizes)
+        exact = sizes @ problem.probs
+        error = np.sqrt(problem.probs @ (sizes - exact)**2 / posterior.COMING)
+        assert abs(M[i] - exact) < 1e-12 + (4 * error if low < 0 else 0)
+        assert abs(x @ probs - exact) < 1e-12 + (4 * error if law not in ("own", "always") else 0)
+        assert probs.sum() == pytest.approx(1)
+
+
+def test_knowledge_gradient_over_sampled_items_is_within_its_error():
+    problem = dense()
+    ahead, compiled = lookahead.make_lookahead(problem, [policies.knowledge_gradient()], 1), posterior.compile_problem(problem)
+    for i in (0, 9):
+        gained = lookahead.gradient(compiled, ahead, problem.mu, problem.Sigma, i, np.inf)
+        along = problem.Sigma @ problem.items[i]
+        st = abs(problem.items @ along) / np.sqrt(problem.items[i] @ along + noise_var(problem)[i])
+        z = abs(problem.items @ problem.mu - problem.cost) / st
+        gains = st * (norm.pdf(z) - z * norm.sf(z))
+        exact = problem.probs @ gains
+        assert abs(gained - exact) < 4 * np.sqrt(problem.probs @ (gains - exact)**2 / lookahead.SAMPLE)
+        assert len(ahead.weights) == lookahead.SAMPLE < posterior.COMING
+
+
+def test_information_directed_sampling_over_sampled_items_is_that_over_all_nearly_always():
+    problem = dense(cost=1.0)
+    chosen, every = np.zeros(N, np.int8), posterior.compile_problem(problem)
+    lookahead.directed(every, problem.mu, problem.Sigma, 1.0, chosen)
+    life = simulate.episodes(problem, [policies.information_directed()], 128, horizon=1)
+    agree = life.decisions[0, :, 0] == (chosen[life.items[:, 0]] == 1)
+    assert agree.mean() > .95 and 0 < chosen.mean() < 1
+
+
+def test_the_dimension_of_many_items():
+    items = dense().items
+    problem = dense(items=np.column_stack([items, items @ [1, 1, 0]]), mu=np.zeros(4), Sigma=np.eye(4))
+    assert lookahead.dimension(problem) == 3 and lookahead.dimension(dense()) == 3
+
+
+@pytest.mark.parametrize("policy", [policies.ucb(.5), policies.thompson()])
+def test_a_hundred_thousand_items_against_the_loops(policy):
+    problem = dense(100_000, 4)
+    life, noise = simulate.episodes(problem, [policy], 4, horizon=15), noise_var(problem)
+    assert life.items.max() > 90_000 and 0 < life.decisions.mean() < 1
+    for r in range(4):
+        mu, Sigma = problem.mu.tolist(), problem.Sigma.tolist()
+        for n, i in enumerate(life.items[r]):
+            x = problem.items[i].tolist()
+            go = naive.wanted(policy.kind, policy.alpha, naive.inner(x, mu), naive.variance(Sigma, x), problem.cost, z=life.thompson[r, n])
+            assert go == life.decisions[0, r, n], (r, n)
+            if go:
+                mu, Sigma = naive.update(mu, Sigma, x, life.feedback[r, n], noise[i])
+
+
+# --- DTD-DP --------------------------------------------------------------------------------------
+
+
+def benefits(rules, var, items, z=(-1.0, -.5, -.2, 0.0), shrunk=(1.0, .5, .1)):
+    return np.array([[[index.explored(rules, 0, i, a, var[i] * s) for a in z] for s in shrunk] for i in items])
+
+
+def test_shared_tables_are_near_those_of_each_item(monkeypatch):
+    """Clusters: law {0, 1}, each item with its own probability, variance and noise."""
+    rng = np.random.default_rng(5)
+    problem = make_problem(np.diag(rng.uniform(.5, 2, 90)), rng.dirichlet(np.full(90, 3.0)), np.zeros(90), np.diag(rng.uniform(.5, 2, 90)),
+                           1.0, 0.0, .9, rng.uniform(.5, 2, 90))
+    var, some = posterior.variances(problem.items, problem.Sigma), [0, 20, 50, 89, int(problem.probs.argmax())]
+    shared = policies.compile_rules(problem, [policies.clusters()])
+    assert 4 < len(np.unique(shared.row)) < len(shared.log_var) <= directions.LEAST + 1
+    monkeypatch.setattr(directions, "FEW", 100)
+    each = policies.compile_rules(problem, [policies.clusters()])
+    assert len(each.log_var) == 90 and (each.share == 0).all()
+    apart = benefits(shared, var, some) - benefits(each, var, some)
+    assert abs(apart).max() < .01 < benefits(each, var, some).max()
+
+
+@pytest.mark.slow
+def test_dense_items_share_tables_within_a_hundredth_of_their_sd_and_the_most_extreme_within_six():
+    problem = dense(80, 3)
+    rules, var = policies.compile_rules(problem, [policies.dtd_dp()]), posterior.variances(problem.items, problem.Sigma)
+    laws = policies.projections(problem)
+    for i, within in ((int(policies.mean_projection(problem).argmax()), .06), (40, .01)):
+        table = dp.solve(*laws[i], problem.gamma, problem.noise_sd, var[i], certify=False)
+        z = np.array([-1.0, -.5, -.2, 0.0])
+        for shrunk in (1.0, .5, .2):
+            sd = np.sqrt(var[i] * shrunk)
+            discard, forward = dp.q_values(table, z * sd, np.full(4, sd**2))
+            assert benefits(rules, var, [i], z, [shrunk])[0, 0] == pytest.approx((forward - discard) / sd - z, abs=within)
+
+
+def test_merged_laws_keep_mean_and_zero():
+    rng = np.random.default_rng(0)
+    x, probs = np.maximum(rng.normal(0, 1, 500), 0), rng.dirichlet(np.ones(500))
+    y, q = directions.merged(x, probs, 12)
+    assert len(y) <= 13 and y[0] == 0 and q[0] == pytest.approx(probs[x == 0].sum()) and q.sum() == pytest.approx(1)
+    assert y @ q == pytest.approx(x @ probs) and .95 * (x**2 @ probs) < y**2 @ q <= x**2 @ probs
+    assert [part.tolist() for part in directions.merged(np.zeros(3), np.full(3, 1 / 3))] == [[0], [1]]
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+def test_the_crossing_is_where_it_should_be():
+    values, gamma = np.array([-1.0, .5, 2.0, 3.0]), .8
+    w = catalogue.crossing(values, gamma)
+    assert w == pytest.approx(gamma * np.maximum(w, values).mean()) == pytest.approx(dp.first_forward(values, np.full(4, .25), gamma)[0])
+    high = catalogue.crossing(values, gamma, 2.0)
+    y = np.maximum(values, high)
+    se = np.sqrt((y[0] - y[1])**2 + (y[2] - y[3])**2) / 4
+    assert high == pytest.approx(gamma * (y.mean() + 2 * se)) and high > w
+    assert catalogue.crossing(-values[2:], gamma) == 0 < catalogue.crossing(-values[2:], gamma, 2.0, 5.0)
+
+
+def test_limits_from_sampled_items_hold_about_as_often_as_they_say():
+    """40 runs at 95 %: more than 6 failures have a probability of .3 %.  Without quantile and largest value half would fail."""
+    rng = np.random.default_rng(60)
+    problem = make_problem(rng.dirichlet(np.ones(3), 60), rng.dirichlet(np.full(60, 3.0)), [.3, .5, .4], .5 * np.eye(3) + .2, .5, .8, .9)
+    truth = bound.full_first(problem, 4000, 1).mean
+    found = [bound.full_first(problem, 50, (2, run), 64) for run in range(40)]
+    assert sum(b.upper < truth for b in found) <= 6 < sum(b.mean < truth for b in found)
+    means = np.array([b.mean for b in found])
+    assert abs(means.mean() - truth) < .05 * truth and .5 < np.mean([b.se for b in found]) / means.std() < 2
+
+
+def test_many_items_are_sampled_and_the_bound_is_that_of_all():
+    problem = dense(2000, 2, gamma=.8)
+    exact = dp.first_forward(bound.forward_values(problem, 64).mean(axis=0)[1:], problem.probs, problem.gamma)[0]
+    found = bound.full_first(problem, 200, 3)
+    assert abs(found.mean - exact) < 4 * found.se + .03 * exact and found.mean < found.upper < 1.2 * exact
+    leaves = bound.dual_first(problem, 64, effort=50, seed=3, items=32)
+    assert 0 <= leaves.mean <= leaves.upper and leaves.name == "first forward exact, then dual"
+
+
+def test_an_odd_number_of_items_is_refused():
+    with pytest.raises(ValueError, match="items is 5: it must be even"):
+        bound.full_first(dense(60), items=5)
+
+
+def test_worths_along_paths_do_not_depend_on_how_they_are_found():
+    problem, rng = dense(), np.random.default_rng(1)
+    theta, met = rng.standard_normal((6, 3)), rng.integers(0, N, (6, 9))
+    want = [[naive.inner(problem.items[i], t) for i in row] for t, row in zip(theta, met)]
+    assert penalty.worths(problem.items, theta, met) == pytest.approx(np.array(want))
+    small = problem.items[:50]
+    assert penalty.worths(small, theta, met % 50) == pytest.approx(np.einsum("ptk,pk->pt", small[met % 50], theta))
+
+
+def test_items_of_a_path_are_numbered_as_they_are_met():
+    assert penalty.numbered(np.array([7, 3, 7, 900_000, 3])).tolist() == [0, 1, 0, 2, 1]
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("work", [
+    bound.hindsight, policies.mean_projection, lambda p: group(p, 100), posterior.noise_share,
+    lambda p: posterior.coming(p, 64), lambda p: policies.compile_rules(p, [policies.ucb(1), policies.dtd_ucb(1)]),
+    lambda p: lookahead.make_lookahead(p, [policies.knowledge_gradient()], 10),
+    lambda p: penalty.sample_paths(p, np.full(64, -1), 50, streams.generator(0, 90))])
+def test_memory_grows_with_items_times_features(work):
+    problem = dense(60_000, 16)
+    tracemalloc.start()
+    try:
+        work(problem)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.5 * problem.items.nbytes + 30e6                # pairs would be 1,800 times the items, squares 16 times
