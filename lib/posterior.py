@@ -101,6 +101,11 @@ class Coming(NamedTuple):
     sampled: bool
 
 
+def few(problem):
+    """Whether every pair of items is met: no more than EXACT of them have a probability."""
+    return np.count_nonzero(checked(problem).probs) <= EXACT
+
+
 def coming(problem, count=COMING, seed=0):
     """The items that stand for a coming one: all up to EXACT, above that `count` drawn once, stratified.
 
@@ -133,7 +138,7 @@ def coming(problem, count=COMING, seed=0):
     """
     problem, count = checked(problem), as_count("count", count)
     rng = generator(seed, Purpose.COMING)
-    if len(problem.items) <= EXACT:
+    if few(problem):
         return Coming(np.arange(len(problem.items)), problem.probs, False)
     return Coming(stratified(problem, count, rng), np.full(count, 1 / count), True)
 

@@ -261,6 +261,7 @@ CALLS = {
     "problem.effective_horizon": dict(gamma=(.9, "share"), share=(.1, "share")),
     "posterior.compile_problem": dict(problem=P), "posterior.noise_share": dict(problem=P),
     "posterior.variances": dict(items=(ITEMS, "matrix"), Sigma=(np.eye(2), "covariance")),
+    "posterior.few": dict(problem=P),
     "posterior.coming": dict(problem=P, count=COUNT, seed=SEED),
     "posterior.predictive": dict(MAIN, x=([1., 0.], "vector")),
     "posterior.update": dict(MAIN, x=([1., 0.], "vector"), y=(1.0, "number"), noise_var=(1.0, "positive")),

@@ -250,3 +250,23 @@ def test_wrong_files_are_named(tmp_path):
             service.read(path)
     with pytest.raises(ValueError, match="cannot be read"):
         service.read(tmp_path / "none.json")
+
+
+def test_an_item_without_features_in_the_catalogue_is_no_error():
+    problem = make_problem([[0, 0], [1, 1]], [.5, .5], [0.3, 0.3], np.eye(2), 1.0, .5, .9)
+    for policy in (policies.knowledge_gradient(1.0), policies.ucb(.5)):
+        user = Filter(problem, policy)
+        assert user.decide([1, 1]) in (True, False)
+        assert user.decide([2, 1], noise_var=3.0) in (True, False)
+
+
+def test_one_vector_with_two_noises_is_refused():
+    problem = make_problem([[1, 0], [1, 0]], [.5, .5], [0, 0], np.eye(2), 1.0, .5, .9, [1.0, 100.0])
+    with pytest.raises(ValueError, match=r"items\[0\] and items\[1\] of the problem are the same vector with noise variances 1.0 and 100.0"):
+        Filter(problem, policies.ucb(.5))
+
+
+def test_the_catalogues_own_noise_given_by_hand_changes_nothing():
+    problem = make_problem([[1, 0], [0, 1]], [.5, .5], [.45, .45], np.eye(2), 1.0, .5, .9)
+    one, other = (Filter(problem, policies.clusters()) for _ in range(2))
+    assert one.decide([1, 0]) and other.decide([1, 0], noise_var=1.0)

@@ -119,3 +119,11 @@ def test_refused(wrong, words):
     problem = signed(0)._replace(cost=.5)
     with pytest.raises(ValueError, match=words):
         bound.decomposition(problem, **{"noise": "model", **wrong})
+
+
+@pytest.mark.parametrize("basis, item, mean", [(np.diag([1, 1.1e-12]), [1.0, 0.05], 2.0), (np.eye(2), [1.0, 5e-14], 2e13)])
+def test_a_feature_in_a_small_unit_keeps_its_worth(basis, item, mean):
+    """Its element is tiny in the new basis, its preference as large: nothing is lost."""
+    problem = make_problem([item], [1.0], [0.0, mean], np.eye(2), 1.0, 0.1, 0.5)
+    turned = bound.in_basis(problem, basis)
+    assert turned.items @ turned.mu == pytest.approx(problem.items @ problem.mu, rel=1e-12) and turned.items[0, 1] > 0

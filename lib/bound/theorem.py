@@ -28,6 +28,7 @@ from lib.problem import (Bracket, Estimate, as_choice, as_count, as_covariance, 
 EPS = np.finfo(float).eps
 ROUNDED = 1e-11         # what rounding a change of basis may change, relative to what all pieces are worth if known
 DIGITS = 60             # in which a basis is changed
+NO_PART = 1e-14         # share of an item's worth below which a feature has no part in it: rounding, that ROUNDED covers
 FAR = 5.0               # standard deviations of the mean within which a piece is to be solved sharply
 NEARLY = 1e-6           # a spread of the mean below this share of what is left to learn is bounded by its slope
 
@@ -101,9 +102,10 @@ def in_basis(problem, basis):
         A = inverse(B)
         items, mu = (exact(problem.items) @ B).astype(float), (A @ exact(problem.mu)).astype(float)
         Sigma = (A @ exact(problem.Sigma) @ A.T).astype(float)
-    items[np.abs(items) < 1e-13 * np.abs(items).max(axis=1, keepdims=True)] = 0.0
     scale = np.sqrt(np.maximum(np.diag(Sigma), 0))
-    Sigma[np.abs(Sigma) < 1e-15 * np.outer(scale, scale)] = 0.0
+    worth = np.abs(items) * (np.abs(mu) + scale)
+    items[worth < NO_PART * worth.sum(axis=1, keepdims=True)] = 0.0
+    Sigma[np.abs(Sigma) < EPS / 2 * np.outer(scale, scale)] = 0.0
     factors = np.where(noise_factors(problem) > 0, noise_factors(problem), 1.0)         # an item of no feature teaches nothing
     return problem._replace(items=items, mu=mu, Sigma=as_covariance("Sigma", Sigma, k), noise=factors)
 

@@ -108,17 +108,21 @@ def _made(problem, policy):
         bonus = rules.bonus[0]
     else:
         bonus = family.bonus(problem, policy)
-    known = {row.tobytes(): Known(weight, rules, i, noise, i, 0.0) for i, (row, weight, noise) in enumerate(
-        zip(problem.items + 0.0, bonus.tolist(), noise_var(problem).tolist()))}             # 0.0: there is no -0
+    known = {}
+    for i, (row, weight, noise) in enumerate(zip(problem.items + 0.0, bonus.tolist(), noise_var(problem).tolist())):  # 0.0: no -0
+        before = known.setdefault(row.tobytes(), Known(weight, rules, i, noise, i, 0.0))
+        if before.noise_var != noise:
+            raise ValueError(f"items[{before.column}] and items[{i}] of the problem are the same vector with noise variances "
+                             f"{before.noise_var} and {noise}: a filter could not tell which is meant")
     return Shared(problem, vectors.standing(problem), policy, family, cache.digest(*problem), known, rules, instance, ahead, Lock(),
                   OrderedDict())
 
 
 def foreign(shared, x, noise_var=None):
-    """The Known of a vector x (k,) that has no -0: the catalogue's, unless it is none of it or comes with a noise variance of its own."""
+    """The Known of a vector x (k,) that has no -0: the catalogue's, unless it is none of it or comes with another noise variance."""
     key = x.tobytes()
-    found = shared.known.get(key) if noise_var is None else None
-    return found or _foreign(shared, x, key, noise_var)
+    found = shared.known.get(key)
+    return found if found and noise_var in (None, found.noise_var) else _foreign(shared, x, key, noise_var)
 
 
 def _foreign(shared, x, key, noise_var):

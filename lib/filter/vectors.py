@@ -53,7 +53,8 @@ def extended(problem, x, noise_var):
     """The problem with x as one more item, last and of probability 0, whose noise has the variance `noise_var`."""
     noise = problem.noise
     if isinstance(noise, np.ndarray) or np.count_nonzero(x) and noise_var != own_noise(problem, x):
-        noise = np.append(noise_factors(problem), noise_var / problem.noise_sd**2)
+        factors = noise_factors(problem)
+        noise = np.append(np.where(factors > 0, factors, 1.0), noise_var / problem.noise_sd**2)      # an item of no feature has none
     return problem._replace(items=np.vstack([problem.items, x]), probs=np.append(problem.probs, 0.0), noise=noise)
 
 

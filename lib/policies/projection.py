@@ -9,7 +9,7 @@ from cachetools import LRUCache, cached
 import numpy as np
 
 from lib.cache import digest
-from lib.posterior import EXACT, blocks, coming, variances
+from lib.posterior import EXACT, blocks, coming, few, variances
 from lib.problem import as_choice, as_positions, checked
 
 
@@ -88,7 +88,7 @@ def mean_projection(problem, law="euclid"):
     problem, law, n = checked(problem), as_choice("law", law, LAWS), len(problem.items)
     if law == "euclid" and problem.items.min() >= 0:
         return _ratio(problem.items, (problem.probs[:, None] * problem.items).sum(axis=0), (problem.items**2).sum(axis=1))
-    if n <= EXACT:
+    if few(problem):
         return sizes(problem, law) @ problem.probs
     if law in ("always", "own"):
         return np.ones(n) if law == "always" else problem.probs.copy()
