@@ -10,9 +10,6 @@ from lib import dp
 from lib.dp import general
 
 
-pytestmark = pytest.mark.kernels
-
-
 def drawn(seed):
     """A random problem: arguments of solve_general, and means of interest."""
     rng = np.random.default_rng(seed)

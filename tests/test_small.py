@@ -33,3 +33,15 @@ def test_the_optimum_of_two_features_apart_is_the_sum_of_two_programs():
     found = optimum.value(optimum.solve(problem, [0.2], step=0.5, depth=2), problem.mu)
     exact = bound.decomposition(problem, tol=0.02)
     assert found.lower - 1e-9 <= exact.upper and exact.lower <= found.upper + 1e-9
+
+
+def test_the_general_program_holds_the_value_of_the_certified_one():
+    """One item at one charge: both brackets hold the same number; an item of the other sign is worth more beside it."""
+    table = dp.solve([1.0], [1.0], GAMMA, 1.0, 1.0, tol=0.05)
+    general = dp.solve_general([1.0], [0.3], [1.0], GAMMA, 1.0, 1.0, tol=0.3)
+    half = dp.solve([0.0, 1.0], [0.5, 0.5], GAMMA, 1.0, 1.0, tol=0.05)
+    both = dp.solve_general([1.0, -1.0], [0.3, 0.3], [0.5, 0.5], GAMMA, 1.0, 1.0, tol=0.3)
+    for mean in (-0.2, 0.3):
+        exact, found = dp.value(table, mean - 0.3, 1.0), dp.general_value(general, mean, 1.0)
+        assert found.lower <= exact.upper and exact.lower <= found.upper
+        assert dp.general_value(both, mean, 1.0).upper >= dp.value(half, mean - 0.3, 1.0).lower
