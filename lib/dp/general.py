@@ -17,7 +17,8 @@ import numpy as np
 from lib.dp import general_lower, general_upper, lower
 from lib.dp.atoms import Atoms
 from lib.dp.grid import Nodes, Program, grouped, make_program
-from lib.dp.program import (LEAST, MOST, NARROW, PATIENT, SLACK, TINY, as_number, fineness, precision, rounding_error)
+from lib.dp.program import (NARROW, SLACK, TINY, as_number, fineness, in_table_units, precision, require_discount, require_served,
+                            rounding_error)
 from lib.dp.quadrature import Step
 from lib.normal import expected_excess
 from lib.problem import Bracket, as_flag, as_floats, as_made, as_numbers
@@ -188,8 +189,7 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
     """
     x, charge, probs, root, sure = as_atoms(x, charge, probs, info)
     gamma, tol, between = as_number("gamma", gamma), as_number("tol", tol, 0, 1), as_flag("between", between)
-    if not 0 <= gamma <= PATIENT:
-        raise ValueError(f"gamma is {gamma}: discounts from 0 to {PATIENT} can be solved")
+    require_discount(gamma)
     noise_sd, var_max = as_number("noise_sd", noise_sd, 0), as_number("var_max", var_max, 0)
     scale = float(root.max(initial=0.0)) or float(np.abs(x).max(initial=0.0)) or 1.0
     x, charge, q, b0 = x / scale, charge / noise_sd, (root / scale) ** 2, precision(noise_sd, scale, var_max)
@@ -208,8 +208,7 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
 
 def require_range(b0, root, q):
     """ValueError for precisions and informations that floating point does not tell apart; `root` may be 0 where q is."""
-    if not LEAST < b0 < MOST:
-        raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only {LEAST} to {MOST} can be solved")
+    require_served(b0)
     if not q[root > 0].min() > NARROW**2:
         raise ValueError(f"info spans too much: the smallest information is {q[root > 0].min()} of the largest")
 
@@ -223,14 +222,7 @@ def commitment(side, m, s):
 
 def table_units(table, mean, var):
     """(m, b) in table units, broadcast; b is infinite where var is 0."""
-    as_made("table", table, GeneralTable, "lib.dp.solve_general")
-    mean, var = as_numbers("mean", mean), as_numbers("var", var)
-    if (var < 0).any():
-        raise ValueError(f"var is {var.min()}: a variance is nonnegative")
-    if (var > table.var_max * (1 + 1e-12)).any():
-        raise ValueError(f"var is {var.max()}, above the table's var_max {table.var_max}")
-    mean, var = np.broadcast_arrays(mean, np.minimum(var, table.var_max))
-    return mean * (table.scale / table.noise_sd), precision(table.noise_sd, table.scale, var)
+    return in_table_units(as_made("table", table, GeneralTable, "lib.dp.solve_general"), mean, var, "mean")
 
 
 def rounded(table, side, m):

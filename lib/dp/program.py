@@ -169,14 +169,12 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     x, q, p, scale = magnitudes(x, probs, info)
     gamma, tol = as_number("gamma", gamma), as_number("tol", tol, 0, 1)
     certify, between = as_flag("certify", certify), as_flag("between", between)
-    if not 0 <= gamma <= PATIENT:
-        raise ValueError(f"gamma is {gamma}: discounts from 0 to {PATIENT} can be solved")
+    require_discount(gamma)
     noise_sd, var_max = as_number("noise_sd", noise_sd, 0), as_number("var_max", var_max, 0)
     if not x.size:
         return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, None, None)
     b0 = precision(noise_sd, scale, var_max)
-    if not LEAST < b0 < MOST:
-        raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only {LEAST} to {MOST} can be solved")
+    require_served(b0)
     program = make_program(x, q, p, max(gamma, TINY), b0)
     table = Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), None, None, program,
                   fineness("best", q, gamma, tol, between))
@@ -202,6 +200,18 @@ def fineness(kind, q, gamma, tol, between):
                     max(32, int(2 / tol)), read, far if between else 0.0)
 
 
+def require_discount(gamma):
+    """ValueError for a discount that is not solved."""
+    if not 0 <= gamma <= PATIENT:
+        raise ValueError(f"gamma is {gamma}: discounts from 0 to {PATIENT} can be solved")
+
+
+def require_served(b0):
+    """ValueError for a least precision, in largest informations, that floating point does not tell from its neighbours."""
+    if not LEAST < b0 < MOST:
+        raise ValueError(f"noise_sd^2 / var_max is {b0} largest informations: only {LEAST} to {MOST} can be solved")
+
+
 def as_table(table):
     """`table` where it is a Table, or ValueError."""
     return as_made("table", table, Table, "lib.dp.solve")
@@ -215,7 +225,12 @@ def precision(noise_sd, scale, var):
 
 def table_units(table, mean, var, name="net_mean"):
     """The mean, called `name`, and var as broadcast arrays (m, b) in table units; b is infinite where var is 0."""
-    table, mean, var = as_table(table), as_numbers(name, mean), as_numbers("var", var)
+    return in_table_units(as_table(table), mean, var, name)
+
+
+def in_table_units(table, mean, var, name):
+    """`table_units` for any table that has the fields var_max, scale and noise_sd."""
+    mean, var = as_numbers(name, mean), as_numbers("var", var)
     if (var < 0).any():
         raise ValueError(f"var is {var.min()}: a variance is nonnegative")
     if (var > table.var_max * (1 + 1e-12)).any():
