@@ -307,7 +307,11 @@ def effective_horizon(gamma, share=SHARE):
 
 def noise_factors(problem):
     """(n,) noise variance of each item in units of noise_sd^2: I(x) (paper, section II), 1, or as given."""
-    problem = checked(problem)
+    return _factors(checked(problem))
+
+
+def _factors(problem):
+    """`noise_factors` of a checked problem."""
     if isinstance(problem.noise, str):
         return np.count_nonzero(problem.items, axis=1) if problem.noise == "features" else np.ones(len(problem.items))
     return problem.noise
@@ -315,7 +319,8 @@ def noise_factors(problem):
 
 def noise_var(problem):
     """(n,) noise variance of each item, reward units squared."""
-    return noise_factors(problem) * checked(problem).noise_sd**2
+    problem = checked(problem)
+    return _factors(problem) * problem.noise_sd**2
 
 
 def basis_var(problem):
@@ -325,4 +330,5 @@ def basis_var(problem):
     noise that does not count features stays what it is.
     """
     problem = checked(problem)
-    return np.full(len(problem.items), problem.noise_sd**2) if np.array_equal(problem.noise, "features") else noise_var(problem)
+    counts = isinstance(problem.noise, str) and problem.noise == "features"
+    return (np.ones(len(problem.items)) if counts else _factors(problem)) * problem.noise_sd**2

@@ -386,9 +386,9 @@ def prior(dataset, holdout=0.25, seed=0, method="least_squares", min_ratings=50,
                          + "".join(f"; no rating tells {' from '.join(names)}" for names in tied if len(names) > 1)
                          + "".join(f"; no rated item has {names[0]}" for names in tied if len(names) == 1))
     counts = counts | {"train": len(train), "held_out": len(held_out)}
-    if method == "empirical_bayes" and len(fewer(train, len(size), seed)) < len(train):
-        counts["users_spared_the_fit"] = len(train) - len(fewer(train, len(size), seed))
-        train = fewer(train, len(size), seed)
+    fitted = fewer(train, len(size), seed) if method == "empirical_bayes" else train
+    if len(fitted) < len(train):
+        counts["users_spared_the_fit"], train = len(train) - len(fitted), fitted
     about = common(user_sums(scaled, train))
     centred = less(scaled, about)
     sums, stalled = user_sums(centred, train, noise), ()

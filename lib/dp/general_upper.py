@@ -16,7 +16,7 @@ from lib.dp.certified import magnitude
 from lib.dp.grid import Nodes, Program, arrival, level_nodes, rounding, thinned
 from lib.dp.lookup import alike
 from lib.dp.quadrature import Step, chords, expectation
-from lib.dp.upper import AGAIN, CLOSE, predict
+from lib.dp.upper import AGAIN, CLOSE, on_level, predict
 from lib.normal import PHI0, ROOT, excess, gain, psi, tail
 
 
@@ -40,10 +40,7 @@ def ahead(grid, b, coarse):
     levels, last = grid.levels, grid.levels.size - 1
     l, u = rounding(b, levels)
     if l == u or u > last:
-        u = min(u, last)
-        stride = thinned(grid.spacing[u], coarse)
-        D = level_nodes(grid, u, grid.D, stride)
-        return Nodes(-(D.size // 2), stride * grid.spacing[u], D)
+        return on_level(grid, min(u, last), coarse)
     ratio, stride = int(round(grid.spacing[l] / grid.spacing[u])), thinned(grid.spacing[l], coarse)
     D, D_u = level_nodes(grid, l, grid.D, stride), level_nodes(grid, u, grid.D, ratio * stride)
     known_u = level_nodes(grid, u, grid.known[0], ratio * stride)

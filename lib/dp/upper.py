@@ -46,15 +46,20 @@ class Level(NamedTuple):
 
 
 @nb.njit(cache=True)
+def on_level(grid, u, coarse):
+    """The D of level u at nodes -n .. n, thinned to a spacing of at most `coarse`."""
+    stride = thinned(grid.spacing[u], coarse)
+    D = level_nodes(grid, u, grid.D, stride)
+    return Nodes(-(D.size // 2), stride * grid.spacing[u], D)
+
+
+@nb.njit(cache=True)
 def ahead(grid, b, coarse):
     """At least w(., b) - K m^+ at nodes -n .. n, from the levels around b."""
     levels, last = grid.levels, grid.levels.size - 1
     l, u = rounding(b, levels)
     if l == u or u > last:
-        u = min(u, last)
-        stride = thinned(grid.spacing[u], coarse)
-        D = level_nodes(grid, u, grid.D, stride)
-        return Nodes(-(D.size // 2), stride * grid.spacing[u], D)
+        return on_level(grid, min(u, last), coarse)
     ratio, stride = int(round(grid.spacing[l] / grid.spacing[u])), thinned(grid.spacing[l], coarse)
     D, known, fall = (level_nodes(grid, l, grid.D, stride), level_nodes(grid, l, grid.known, stride),
                       level_nodes(grid, l, grid.fall, stride))
@@ -168,7 +173,7 @@ def solve_level(grid, j, lo, q, group):
     here, after = own[own.size - n:], np.empty((q.size, n))
     for i in range(-lo):
         hindsight[i] = max(hindsight[i] + K * (lo + i) * d, 0.0)
-    short, stay, mass = np.zeros(q.size, np.bool_), np.zeros(q.size, np.bool_), 0.0
+    short, mass = np.zeros(q.size, np.bool_), 0.0
     for a in range(group.size):
         short[group[a]] = rounding(b + q[group[a]], grid.levels)[0] <= j
         mass += grid.program.probs[a] if short[group[a]] else 0.0

@@ -58,7 +58,7 @@ def _groups(problem):
 def group(problem, horizon):
     """The kernels' Grouped form of a problem, and the order of the features in it."""
     order, sizes = _groups(problem)
-    k, width, ends = len(order), -(-len(order) // 8) * 8, np.cumsum(sizes)
+    width, ends = -(-len(order) // 8) * 8, np.cumsum(sizes)
     groups = np.column_stack([ends - sizes, ends])
     groups[-1, 1] = width                                   # whole vectors for the last group, zeros beyond k
     instance = _padded(problem, order, width)
