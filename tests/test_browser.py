@@ -129,8 +129,13 @@ class Visit:
         self.page = self.context.new_page()
         self.page.on("console", lambda m: self.wrong.append(f"console: {m.text}") if m.type == "error" else None)
         self.page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
-        self.page.on("requestfailed", lambda request: self.wrong.append(f"request failed: {request.url}"))
+        self.page.on("requestfailed", self.failed)
         self.page.on("response", lambda r: self.wrong.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
+
+    def failed(self, request):
+        """A request is given up, not failed, where the reader left the page before the answer came."""
+        if request.failure != "net::ERR_ABORTED":
+            self.wrong.append(f"request failed ({request.failure}): {request.url}")
 
     def outside(self, route):
         self.wrong.append(f"request leaves the machine: {route.request.url}")
