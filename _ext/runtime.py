@@ -1,7 +1,7 @@
 """Sphinx extension: what a build ran on, and how long its chapters took.
 
-`{build-facts}` is a table of all chapters; `` {seconds}`here` `` and `` {seconds}`publication` `` are the times of
-the chapter they stand in.  A build at publication size records its times in `publication.json` beside this file.
+`{build-facts}` is a table of all chapters; `` {seconds}`here` `` is the time of the chapter it stands in, and
+`` {seconds}`publication` `` half a sentence with that at publication size, or nothing where it was not measured.  A build at publication size records its times in `publication.json` beside this file.
 """
 from importlib.metadata import version
 import json
@@ -67,6 +67,13 @@ def keep_record(app, error):
         RECORD.write_text(json.dumps({**record(), **seconds}, indent=2, sort_keys=True) + "\n")
 
 
+def said(size, time):
+    """What a chapter says of its time: at publication size half a sentence, and nothing where that was not measured."""
+    if size == "publication":
+        return "" if time is None else f" and takes {time:.0f} at publication size"
+    return "" if time is None else f"{time:.0f}"
+
+
 def row(*cells):
     return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
 
@@ -86,8 +93,7 @@ class ShowFacts(SphinxPostTransform):
             node.replace_self([nodes.paragraph(text=machine()), self.table(times(self.env))])
         for node in list(self.document.findall(Seconds)):
             known = times(self.env) if node["size"] == "here" else record()
-            time = known.get(self.env.docname)
-            node.replace_self(nodes.Text("(not yet measured)" if time is None else f"{time:.0f}"))
+            node.replace_self(nodes.Text(said(node["size"], known.get(self.env.docname))))
 
     def table(self, seconds):
         rows = [row(link(self.env, name), nodes.Text(f"{time:.0f}")) for name, time in seconds.items()]

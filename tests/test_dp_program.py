@@ -500,3 +500,31 @@ def test_smoothing_by_little_is_as_sharp_as_the_table(tol):
     for sd in (1e-3, .05, .1, .2):
         bracket = dp.smoothed_value(table, 0.0, sd, 1.0)
         assert bracket.upper - bracket.lower < 1.5 * tol * bracket.lower
+
+
+@pytest.mark.parametrize("x, probs", (([0, 1], [.5, .5]), ([0, .3, 1], [.4, .5, .1])))
+@pytest.mark.parametrize("gamma", (.9, .98, .995))
+def test_beyond_the_last_level_of_the_sweep_benefits_go_on_falling(x, probs, gamma):
+    table, z = dp.solve(x, probs, gamma, 1.0, 1.0, certify=False), np.linspace(-2, 2, 41)
+    last = table.guess.levels[-1]
+
+    def benefit(table, prec):
+        """Exploration benefit over sd at the net means z."""
+        discard, forward = dp.q_values(table, z / np.sqrt(prec), np.full(z.shape, 1 / prec))
+        return (forward - discard) * np.sqrt(prec) - z
+
+    for prec in last * np.array([.85, 1.0, 1.5, 20.0]):
+        sharp = dp.solve(x, probs, gamma, 1.0, 1 / prec)
+        assert np.abs(benefit(table, prec) - benefit(sharp, prec)).max() < .01
+        discard, _ = dp.q_values(table, z / np.sqrt(prec), np.full(z.shape, 1 / prec))
+        bracket = dp.value(sharp, z / np.sqrt(prec), 1 / prec)
+        slip = 2e-3 * (np.dot(x, probs) / (1 - gamma)) / np.sqrt(prec)
+        assert ((bracket.lower - slip < discard / gamma) & (discard / gamma < bracket.upper + slip)).all()
+    peaks = [benefit(table, prec).max() for prec in last * np.geomspace(.5, 1e6, 15)]
+    assert (np.diff(peaks) <= 1e-3).all() and peaks[-1] < 1e-3
+
+
+def test_nothing_left_to_learn_is_committed_to():
+    table = dp.solve([0, 1], [.5, .5], .9, 1.0, 1.0, certify=False)
+    discard, forward = dp.q_values(table, [-1.0, 0.0, 2.0], 0.0)
+    assert discard == pytest.approx([0, 0, 9.0]) and forward == pytest.approx([-1, 0, 11.0])

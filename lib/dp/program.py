@@ -32,6 +32,7 @@ PATIENT = 0.9995        # the largest discount that is solved
 LEAST, MOST = 1e-14, 2e12   # b0 that is solved, largest informations: levels one item apart differ beyond MOST by rounding
 TINY = 1e-12            # discounts below it are solved as if they were it
 NARROW = 1e-50          # magnitudes below this share of the largest are refused
+FAR = 0.8               # share of the sweep of the best value, counted in precision, beyond which it is read by scaling
 SLACK = 1e-10           # least relative widening of every bracket, for rounding errors (`rounding_error`)
 MEMORY = LRUCache(200e6, getsizeof=nbytes)      # grids by key, at most so many bytes
 GUARD = Lock()          # of MEMORY: features are solved in threads
@@ -357,7 +358,28 @@ def smoothed_value(table, net_mean, sd, var):
     return Bracket(*(table.noise_sd * w for w in (low, (low + high) / 2, high)))
 
 
-READ = {"best": lambda table, m, b: best.values(table.guess, m, b),
+def resolved(table, m, b):
+    """(m, b, share): where the sweep of the best value is read for the points (m, b), and what is read counts by `share`.
+
+    Its last level knows nothing of what comes after.  From FAR of the sweep on, where little is left to learn, values are
+    those of a random walk: w(m, b) = (B/b) w(m b/B, B).  The share is 0 where nothing is left at all.
+    """
+    levels = table.guess.levels
+    edge = levels[0] + FAR * (levels[-1] - levels[0])
+    share = np.minimum(edge / b, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scaled = np.where(share > 0, m / share, 0.0)
+    return scaled, np.minimum(b, edge), share
+
+
+def best_values(table, m, b):
+    """(n,) the best value at (m, b), table units."""
+    m_read, b_read, share = resolved(table, m, b)
+    found = share * best.values(table.guess, m_read, b_read)
+    return np.where(share > 0, found, table.slope * np.maximum(m, 0))
+
+
+READ = {"best": best_values,
         "upper": lambda table, m, b: lookup.upper_values(table.upper, m, b),
         "lower": lambda table, m, b: lookup.lower_values(table.lower, m, b)}
 
@@ -369,7 +391,10 @@ def read(table, kind, m, b):
 
 def forwards(table, m, b, x):
     """(discard, forward) in table units for an item of magnitude x (table units)."""
-    learned = best.forward_values(table.guess, m, b, x * x)
+    m_read, b_read, share = resolved(table, m, b)
+    # an item's information shrinks with what is known, as that of every item that the sweep knows of
+    learned = share * best.forward_values(table.guess, m_read, b_read, x * x)
+    learned = np.where(share > 0, learned, table.slope * np.maximum(m, 0))
     return table.gamma * read(table, "best", m, b), x * m + table.gamma * learned
 
 

@@ -18,7 +18,7 @@ from lib.estimate import controlled_rows, half_width, sample_mean
 from lib.policies.rules import as_policies
 from lib.problem import Estimate, as_choice, as_count, as_floats, as_made, as_numbers, checked, effective_horizon
 
-TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose)
+TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose), `_apart`
 LONG = 300                           # items beyond which full observation costs too much as a control variate
 
 
@@ -188,6 +188,12 @@ def gains(problem, rules, replications, horizon=None, seed=0):
     return charged[0] - charged[1:]
 
 
+def _apart(seed, purpose):
+    """The seed of one purpose; `seed` is an integer or a sequence of them, or ValueError."""
+    streams.generator(seed)
+    return (*(seed if isinstance(seed, (tuple, list)) else (seed,)), purpose)
+
+
 def tune(problem, entries, replications, horizon=None, seed=0):
     """For each Candidate the rule with the best mean gain on the tuning users; those with one alpha are not simulated."""
     problem, entries, replications = checked(problem), _entries(entries), as_count("replications", replications)
@@ -195,7 +201,7 @@ def tune(problem, entries, replications, horizon=None, seed=0):
     _horizon(problem, horizon)
     tried = [(entry.name, entry.rule(alpha)) for entry in entries if len(entry.alphas) > 1 for alpha in entry.alphas]
     rules = [rule for _, rule in tried]
-    means = gains(problem, rules, replications, horizon, (seed, TUNING)).mean(axis=1) if rules else []
+    means = gains(problem, rules, replications, horizon, _apart(seed, TUNING)).mean(axis=1) if rules else []
     best = {}
     for (name, rule), mean in zip(tried, means):
         if name not in best or mean > best[name][0]:
@@ -209,7 +215,7 @@ def leader(problem, rules, replications, horizon=None, seed=0):
     Its gain on other users is then an unbiased estimate: the largest of several gains, picked on the users on whom
     they are measured, would be too large on average.
     """
-    return int(gains(problem, rules, replications, horizon, (seed, TUNING)).mean(axis=1).argmax())
+    return int(gains(problem, rules, replications, horizon, _apart(seed, TUNING)).mean(axis=1).argmax())
 
 
 def tune_and_measure(problem, costs, entries, tuning, users, horizon=None, seed=0):
@@ -240,7 +246,7 @@ def tune_and_measure(problem, costs, entries, tuning, users, horizon=None, seed=
     for cost in costs:
         here = problem._replace(cost=float(cost))
         chosen.append(tune(here, entries, tuning, horizon, seed))
-        measured.append(gains(here, chosen[-1], users, horizon, (seed, EVALUATION)))
+        measured.append(gains(here, chosen[-1], users, horizon, _apart(seed, EVALUATION)))
     return chosen, np.array(measured)
 
 

@@ -136,13 +136,7 @@ class Filter:
         X = as_floats("X", X, 2)
         if X.shape[1] != len(self._belief.mu):
             raise ValueError(f"X must have one column per feature, got {X.shape[1]} for {len(self._belief.mu)}")
-        if self._shared.family.rule > TABLE:
-            return np.array([self.decide(x) for x in X])
-        means = X @ self._belief.mu
-        variances = np.maximum(np.einsum("ij,ij->i", X @ self._belief.Sigma, X), 0)
-        self._met += len(X)
-        return np.array([_forwards(self._shared, foreign(self._shared, x), mean, var)
-                         for x, mean, var in zip(X + 0.0, means.tolist(), variances.tolist())])
+        return np.array([self.decide(x) for x in X], dtype=bool)
 
     def learn(self, x, y, noise_var=None):
         """Take in the user's feedback y on an item x that was forwarded; `noise_var` as for `decide`."""

@@ -1,0 +1,51 @@
+"""Where the project lives is one setting, absent by default."""
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from sphinx.errors import ConfigError
+import yaml
+
+import repository
+import runtime
+
+ROOT = Path(__file__).parents[1]
+
+
+def config():
+    return SimpleNamespace(html_theme_options={"repository_url": "https://github.com/somebody/else", "search_bar_text": "find"})
+
+
+def test_no_page_names_a_place_unless_told(monkeypatch):
+    monkeypatch.delenv("BOOK_REPOSITORY", raising=False)
+    found = config()
+    repository.set_buttons(None, found)
+    assert found.html_theme_options == {"repository_url": "", "launch_buttons": {}, "search_bar_text": "find"}
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text())
+    assert "repository" not in settings and "launch_buttons" not in settings
+
+
+def test_with_an_address_every_page_has_the_buttons(monkeypatch):
+    monkeypatch.setenv("BOOK_REPOSITORY", "https://github.com/some-body/a.book")
+    found = config()
+    repository.set_buttons(None, found)
+    options = found.html_theme_options
+    assert options["repository_url"] == "https://github.com/some-body/a.book"
+    assert options["use_repository_button"] and options["use_issues_button"] and options["launch_buttons"]["binderhub_url"]
+
+
+@pytest.mark.parametrize("address", ["somebody/book", "https://github.com/somebody", "http://github.com/a/b", "https://github.com/a/b/c"])
+def test_what_is_no_address_is_named(monkeypatch, address):
+    monkeypatch.setenv("BOOK_REPOSITORY", address)
+    with pytest.raises(ConfigError, match="BOOK_REPOSITORY is"):
+        repository.set_buttons(None, config())
+
+
+def test_the_workflow_says_where_it_runs():
+    text = (ROOT / ".github" / "workflows" / "book.yml").read_text()
+    assert "BOOK_REPOSITORY: ${{ github.server_url }}/${{ github.repository }}" in text
+
+
+def test_a_time_that_was_not_measured_is_not_spoken_of():
+    assert runtime.said("here", 12.4) == "12" and runtime.said("publication", None) == ""
+    assert runtime.said("publication", 80.2) == " and takes 80 at publication size"
