@@ -39,7 +39,8 @@ class Tabulated(NamedTuple):
     def _repr_html_(self):
         """A plain table whose heads say whether they name a column or a row."""
         kinds = [' class="number"' if right else "" for right in self.numeric]
-        head = "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for kind, cell in zip(kinds, self.heads))
+        heads = [escape(head).replace(BAND, BAND.replace(" ", "\N{NO-BREAK SPACE}")) for head in self.heads]
+        head = "".join(f'<th scope="col"{kind}>{cell}</th>' for kind, cell in zip(kinds, heads))
         body = "\n".join(f"<tr>{''.join(map(self._cell, range(len(row)), kinds, row))}</tr>" for row in self.rows)
         title = f"<caption>{escape(self.caption)}</caption>\n" if self.caption else ""
         return (f'<table class="dataframe">\n{title}<thead>\n<tr>{head}</tr>\n</thead>\n'
