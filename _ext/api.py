@@ -53,7 +53,7 @@ class ShowMap(SphinxPostTransform):
             for name in self.env.collect_relations():
                 path = Path(self.env.doc2path(name))
                 found = sorted({function for _, functions in captions.called(path) for function in functions
-                                if not function.startswith("lib.figures.")})
+                                if not function.startswith(("lib.figures.", "lib.tables."))})
                 if found:
                     rows.append(row(link(self.env, name), nodes.inline("", "", *captions.separated(found))))
             head = nodes.thead("", row(nodes.Text("chapter"), nodes.Text("functions of lib that it calls")))

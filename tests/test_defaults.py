@@ -64,6 +64,7 @@ KNOWN = {
     "policies.projection": {"projections": {"law": "euclid", "of": None}, "mean_projection": {"law": "euclid"}},
     "policies.rules": {"Family": {"ties": False, "marks": (), "named": None}},
     "problem": {"as_scalar": INFINITE, "make_problem": {"noise": "features"}, "Problem": {"noise": "features"}, "effective_horizon": {"share": 1e-3}},
+    "tables": {"tabulate": {"digits": 4, "pairs": None, "heads": None, "index": True, "caption": None}},
     "report.analysis": {"analyse": {"gamma": .9, "users": 1024, "seed": 0}},
     "simulate.exact": {"decoupled": {"nodes": 240}},
     "simulate.replications": {name: {"horizon": 100, "seed": 0, "reward": "expected", "first": 0} for name in ("replicate", "episodes")} |

@@ -10,6 +10,7 @@ import re
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib import policies
@@ -22,7 +23,7 @@ from lib.problem import make_problem
 from lib.simulate import Episodes, Stream
 
 PACKAGES = "dp", "policies", "bound", "simulate", "datasets", "experiments", "filter"
-MODULES = "problem", "posterior", "estimate"
+MODULES = "problem", "posterior", "estimate", "tables"
 
 NAN, INF, HUGE = float("nan"), float("inf"), 1e308
 MASKED = np.ma.masked_array([1.0, 2.0], [False, True])
@@ -43,6 +44,7 @@ STREAM = Stream(SEEN.items, SEEN.feedback, SEEN.feedback, SEEN.thompson)
 SPEC = Spec("test", "simulated", (("features", 2),), (0.5,), tuple(RULES), horizon=3)
 ENTRY = Candidate("UCB", policies.ucb, (.1, .2))
 GAINS = np.array([[1., 2., 3.], [0., 1., 2.]])
+FRAME = pd.DataFrame({"policy": ["UCB", "DTD-DP"], "mean": [.7, .8], "se": [.1, .1], "below": [-1.0, 0.0]})
 ROWS = "a table"            # of experiments.run: whatever is none is refused
 
 NOT_NUMBERS = [NAN, INF, -INF, "3.5", "text", None, MASKED, [], {}]
@@ -126,6 +128,12 @@ BAD = {
     "noise": NUMBER + [0.0, -1.0, 1e200, 1e-200], "noise_var": [NAN, INF, 0.0, -1.0, "text", None, MASKED, [1.0, NAN], [1.0] * 3],
     "error": [-1.0, "text", None, MASKED, {}], "mean": ["text", None, MASKED, {}], "freedom": [NAN, -1.0, 0, "text", None, MASKED, {}], "size": [NAN, -1.0, 0, 0.5, 1, "text", None, MASKED, {}],
     "freedoms": [NAN, -1.0, 0, "text", None, MASKED, {}],
+    "frame": [None, "text", 3.0, (), ITEMS, FRAME.mean, pd.DataFrame(), pd.concat([FRAME, FRAME], axis=1)],
+    "digits": [NAN, INF, "3", None, MASKED, [], [2], -1, 1.5, True, HUGE, 13, {"nonsense": 3}, {"mean": -1}, {"mean": True}],
+    "columns by name": ["mean", 3, ["mean"], {"nonsense": "se"}, {"mean": "nonsense"}, {"mean": "mean"}, {"mean": "policy"},
+                        {"se": "below"}, NAN, MASKED],
+    "words by name": ["reward", 3, ["mean"], {"nonsense": "reward"}, {"mean": 3}, {"se": "behind the ±"}, NAN, MASKED],
+    "title": [3, True, ["A title"], NAN, MASKED],
     "object": [None, "text", 3.0, (), ITEMS], "anything": [],
 }
 FINE = {("experiments.typical_costs", "steps", "[]")}         # no steps, no costs
@@ -269,6 +277,8 @@ CALLS = {
     "filter.read": dict(path=("/dev/null/none", "path")),
     "filter.share": dict(problem=P, policy=(policies.ucb(1.0), "policy")),
     "filter.write": dict(path=("/dev/null/none", "path"), problem=P, policy=(policies.ucb(1.0), "policy")),
+    "tables.tabulate": dict(frame=(FRAME, "frame"), digits=(3, "digits"), pairs=({"mean": "se"}, "columns by name"),
+                            heads=({"mean": "reward"}, "words by name"), index=(True, "flag"), caption=("A title", "title")),
     "estimate.sample_mean": dict(values=([1.0, 3.0], "columns")),
     "estimate.half_width": dict(se=(1.0, "error"), count=(9, "size")),
     "estimate.upper_limit": dict(mean=(1.0, "mean"), se=(1.0, "error"), df=(9, "freedom")),

@@ -27,7 +27,7 @@ def test_a_map_names_winners_in_their_colour_and_says_where_none_is_resolved():
     figure = figures.winner_map([0, .5], [1, 10], winners, numbers, ("correlation", "favour"), "lead")
     left, right, bar = figure.axes
     assert texts(left) == ["UCB", "not\nresolved", "DTD-DP", "Knowledge\ngradient"]
-    assert texts(right) == ["1.25\n± 0.5", "-3\n± 0.1", "0\n± 0", "40\n± 2"]
+    assert texts(right) == ["1.25\n± 0.98", "-3\n± 0.2", "0\n± 0", "40\n± 3.9"]
     shown = left.images[0].get_array()
     for (i, j), name in np.ndenumerate(winners):
         colour = figures.mark(name)[0] if name else rewards.OPEN

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from lib import bound, policies
 from lib.estimate import interval
 from lib.experiments import problems, published
-from lib.problem import make_problem
+from lib.problem import Estimate, make_problem
 
 BENCHMARKS = ("Exploitation", "Thompson sampling")
 LIFETIMES = 7               # purpose of the random numbers
@@ -254,6 +254,42 @@ def certified(name):
     rows = rows[rows.bound > 0]
     best = rows.loc[rows.groupby("cost").value.idxmax()].set_index("cost")
     return best.assign(share_half=norm.isf(.025 / rows.policy.nunique()) * best.share_se)
+
+
+def gained(name, policy):
+    """What `policy` gains beyond exploitation, summed over the costs of a sharp table, over what tuned UCB gains.
+
+    The costs share their users, so that the errors of the sums are at most the sums of the errors; and numerator and
+    denominator share them, so that those of the two are added as well.
+
+    Parameters
+    ----------
+    name : str
+        A key of `published.SHARP`.
+    policy : str
+        As the table names it.
+
+    Returns
+    -------
+    Estimate of two floats
+        The standard error errs upward.
+
+    Raises
+    ------
+    ValueError
+        When the table is not there or has no such policy.
+
+    Examples
+    --------
+    >>> gained("ratings", "UCB")
+    Estimate(mean=1.0, se=0.0)
+    """
+    table = published.load(f"{name}_sharp")
+    if policy not in set(table.policy):
+        raise ValueError(f"policy is {policy!r}: the table has {', '.join(table.policy.unique())}")
+    lead, error = table[table.policy == policy][["over_ucb", "over_ucb_se"]].sum()
+    behind, behind_error = table[table.policy == "Exploitation"][["over_ucb", "over_ucb_se"]].sum()
+    return Estimate(float(1 - lead / behind), float((error + abs(lead / behind) * behind_error) / -behind))
 
 
 def bound_claims():

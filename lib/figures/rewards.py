@@ -189,7 +189,7 @@ def words_on(colour):
 
 @styled
 def winner_map(x, y, winners, numbers, labels, number_label):
-    """Two maps over a grid: who wins, in the colour of the policy, and a number with its error in every cell.
+    """Two maps over a grid: who wins, in the colour of the policy, and a number with half its 95 % interval in every cell.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def winner_map(x, y, winners, numbers, labels, number_label):
         name = winners[i][j]
         left.text(j, i, name.replace(" ", "\n") or "not\nresolved", ha="center", va="center", fontsize=7.5 if name else 6.5,
                   color=words_on(colours[i][j]) if name else "#555555")
-        right.text(j, i, f"{value:.3g}\n± {errors[i, j]:.2g}", ha="center", va="center", fontsize=7.5,
+        right.text(j, i, f"{value:.3g}\n± {1.96 * errors[i, j]:.2g}", ha="center", va="center", fontsize=7.5,
                    color=words_on(image.to_rgba(value)))
     for axes in (left, right):
         axes.set_xticks(range(len(x)), x)
