@@ -16,6 +16,7 @@ from scipy.special import ndtri
 QUANTILE = float(ndtri(.975))       # 1.96: half a 95 % interval is as many standard errors
 DIGITS = 4
 MISSING = "–"
+NUMBER = re.compile(r"[-+−]?[\d,]*\.?\d+( ± [\d,]*\.?\d+)?")      # written out by the caller
 BAND = "± 95 %"                     # what the head of a column of values with their half-widths says
 
 
@@ -165,9 +166,10 @@ def _labels(frame):
 
 
 def _numeric(values):
-    """Whether a column holds numbers, aside from what is missing."""
+    """Whether a column holds numbers, also written out and with ±, aside from what is missing."""
     there = [v for v in values if not _missing(v)]
-    return bool(there) and all(isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in there)
+    return bool(there) and all(NUMBER.fullmatch(v) if isinstance(v, str) else
+                               isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in there)
 
 
 def tabulate(frame, digits=DIGITS, pairs=None, heads=None, index=True, caption=None):

@@ -104,6 +104,13 @@ def test_row_labels_are_written_as_costs_are():
     assert tabulate(pd.DataFrame({50: [1.0]}).rename_axis(columns="draws")).heads == ("draws", "50")
 
 
+@pytest.mark.parametrize("cells, right", [
+    (["0.52 ± 0.01", "-1,234 ± 5"], True), (["+0.5", ".5"], True), (["3.24", None], True), (["007 films", "3"], False), ([True], False),
+    (["UCB 3 ± 1"], False), ([None], False), ([1.0, "2 ± 1"], True), (["±"], False), (["1:4"], False)])
+def test_numbers_that_are_written_out_stand_right_too(cells, right):
+    assert tabulate(pd.DataFrame({"a": pd.Series(cells, dtype=object)})).numeric[1] == right
+
+
 def test_a_table_without_rows_has_its_heads():
     table = tabulate(FRAME.iloc[:0], pairs={"mean": "se"}, index=False)
     assert table.rows == () and repr(table).split() == "cost mean, ± 95 % users note kept".split()
