@@ -53,12 +53,13 @@ PROBLEMS = r"""() => {
     copy.querySelectorAll("pre, code, script, style, mjx-container, .highlight").forEach(e => e.remove());
     const raw = copy.textContent.match(/.{0,20}(\$|\\\(|\\\[|\\begin\{).{0,40}/);
     if (raw) found.push("formula left as text: " + raw[0]);
+    const dark = document.documentElement.dataset.theme === "dark";
     article.querySelectorAll("img").forEach(e => {
       const alt = e.getAttribute("alt") || "", figure = e.closest("figure");
       if (!alt.trim() || /_images\/|\.(png|svg|jpe?g)$/.test(alt)) found.push("picture without alt text: " + e.src);
       if (!figure || !figure.querySelector("figcaption")?.textContent.trim())
         found.push("picture without caption: " + e.src);
-      if (getComputedStyle(e).filter !== "none") found.push("picture dimmed by the theme: " + e.src);
+      if (getComputedStyle(e).filter !== (dark ? "invert(1) hue-rotate(180deg)" : "none")) found.push("picture dimmed by the theme: " + e.src);
     });
   }
   all("img").forEach(e => {
@@ -231,6 +232,40 @@ def test_page_on_a_desk_and_on_a_phone_in_the_dark(desk_and_phone, name):
         one.open(name)
         assert one.problems() == []
         assert one.page.evaluate("document.documentElement.dataset.theme") == theme
+
+
+def luminance(rgb):
+    """Relative luminance of colours (..., 3) of 0 to 255 (WCAG 2)."""
+    part = np.asarray(rgb) / 255
+    return np.where(part <= .04045, part / 12.92, ((part + .055) / 1.055) ** 2.4) @ [.2126, .7152, .0722]
+
+
+@pytest.mark.parametrize("name", ["simulated", "bound"])
+def test_ink_stands_out_from_the_ground_in_both_themes(desk_and_phone, tmp_path, name):
+    for one, dark in zip(desk_and_phone, (False, True)):
+        one.open(f"chapters/{name}.html")
+        pictures = one.page.locator(".bd-article figure img")
+        for n in range(pictures.count()):
+            pictures.nth(n).screenshot(path=tmp_path / "picture.png")
+            pixels = np.asarray(Image.open(tmp_path / "picture.png").convert("RGB")).reshape(-1, 3)
+            colours, counts = np.unique(pixels, axis=0, return_counts=True)
+            ground, ink = luminance(colours[counts.argmax()]), luminance(colours)
+            assert ground < .03 if dark else ground > .9
+            high, low = (ink.max(), ground) if dark else (ground, ink.min())
+            assert (high + .05) / (low + .05) > 7
+
+
+def test_a_picture_can_be_enlarged_by_click_and_by_key(one):
+    one.open("chapters/simulated.html")
+    picture = one.page.locator(".bd-article figure img").first
+    state = "[document.querySelector('dialog.enlarged').open, document.querySelector('dialog.enlarged img').clientWidth]"
+    for act in (picture.click, lambda: (picture.focus(), one.page.keyboard.press("Enter"))):
+        act()
+        one.page.wait_for_function("document.querySelector('dialog.enlarged img').complete")
+        assert one.page.evaluate(state) == [True, picture.evaluate("image => image.naturalWidth")]
+        one.page.keyboard.press("Escape")
+        assert one.page.evaluate(state)[0] is False
+    assert one.problems() == []
 
 
 def test_defects_on_a_page_are_found(one):

@@ -1,0 +1,24 @@
+// A click on a picture, or Enter where it has the focus, shows it as large as it was drawn; a click or Escape closes it.
+"use strict";
+document.addEventListener("DOMContentLoaded", () => {
+  const view = document.createElement("dialog"), large = document.createElement("img");
+  view.className = "enlarged";
+  view.append(large);
+  view.addEventListener("click", () => view.close());
+  document.body.append(view);
+  document.querySelectorAll(".bd-article .cell_output img, .bd-article figure img").forEach(image => {
+    const open = () => {
+      large.src = image.src;
+      large.alt = image.alt;
+      view.setAttribute("aria-label", image.alt);
+      view.showModal();
+    };
+    image.tabIndex = 0;
+    image.setAttribute("role", "button");
+    image.setAttribute("aria-label", `Enlarge: ${image.alt}`);
+    image.addEventListener("click", open);
+    image.addEventListener("keydown", event => {
+      if (event.key === "Enter") open();
+    });
+  });
+});
