@@ -55,6 +55,7 @@ class Play {
     game.users.forEach((_, n) => make("option", this.select, `user ${n + 1} of ${game.users.length}`, { value: n }));
     this.select.onchange = () => this.start(Number(this.select.value));
     this.asked = make("p", card, "", { className: "play-asked" });
+    this.asked.setAttribute("aria-live", "polite");
     this.buttons = make("p", card);
     this.go = make("button", this.buttons, "Forward (F)", { type: "button", onclick: () => this.act(true) });
     this.stop = make("button", this.buttons, "Discard (D)", { type: "button", onclick: () => this.act(false) });
@@ -69,7 +70,7 @@ class Play {
     this.drawing = make("div", card);
     card.addEventListener("keydown", event => {
       const key = event.key.toLowerCase();
-      if ((key === "f" || key === "d") && !event.ctrlKey && !event.metaKey && !event.altKey && event.target !== this.select) {
+      if ((key === "f" || key === "d") && !event.ctrlKey && !event.metaKey && !event.altKey && !event.repeat && event.target !== this.select) {
         event.preventDefault();
         this.act(key === "f");
       }
@@ -131,7 +132,8 @@ class Play {
     this.game.policies.forEach((name, p) => line(
       name, count(this.user.decisions[p]), this.user.rewards[p].toFixed(3),
       `${this.game.means[p][0].toFixed(3)} ± ${(1.96 * this.game.means[p][1]).toFixed(3)}`));
-    line("Upper bounds", "", this.user.hindsight.toFixed(3), this.game.limit.toFixed(3));
+    const up = value => (Math.ceil(value * 1000) / 1000).toFixed(3);        // a bound is never rounded down
+    line("Upper bounds", "", up(this.user.hindsight), up(this.game.limit));
     make("p", this.end, "The first bound is hindsight, for this user: whoever knows the preferences earns as much with these items, "
       + "and nobody more. The second (a 95 % limit) bounds the mean of any policy over all users, not a reward with one of them.");
     this.draw(null);
@@ -146,6 +148,14 @@ class Play {
     set("even", x ? evenLine(x, this.game.cost) : { x: [], y: [] });
     set("theta", x ? { x: [], y: [] } : { x: [this.user.theta[0]], y: [this.user.theta[1]] });
   }
+}
+
+function nameSliders(root) {                            // a screen reader says what a handle moves
+  root.querySelectorAll("*").forEach(element => {
+    if (element.classList.contains("noUi-handle"))
+      element.setAttribute("aria-label", root.querySelector(".bk-slider-title").textContent.split(":")[0]);
+    if (element.shadowRoot) nameSliders(element.shadowRoot);
+  });
 }
 
 async function show(part) {
@@ -167,6 +177,7 @@ async function show(part) {
     part.play.document = part.document;
     part.play.start(0);
   }
+  nameSliders(part);
   part.dataset.ready = "yes";
 }
 

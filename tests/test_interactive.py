@@ -154,6 +154,11 @@ def test_every_curve_is_in_the_page_and_an_absent_one_is_empty():
     assert [[curve["y"] for curve in one] for one in data] == [lead.tolist() for lead, _ in experiments.leads().policies.values()]
 
 
+def test_a_bound_is_never_rounded_down():
+    assert interactive.curve([.1231, .123], [1, 2], "a")["text"] == ["at most 0.124", "at most 0.123"]
+    assert interactive.curve([.1231], [1], "a", [.01])["text"] == ["0.123 ± 0.02"]
+
+
 class Part(HTMLParser):
     """Collects the attributes and the JSON of an embedded document."""
 

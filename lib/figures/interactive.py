@@ -122,7 +122,8 @@ def curve(values, costs, name, errors=None):
     """The columns of one curve with 95 % intervals, of a bound where there are no errors; those of an absent one empty."""
     x, y = (np.asarray(part, float) for part in (costs, values))
     half = np.zeros(len(y)) if errors is None else 1.96 * np.asarray(errors)
-    texts = [f"at most {value:.4g}" if errors is None else f"{value:.4g} ± {h:.2g}" for value, h in zip(y, half)]
+    above = np.ceil(y * 1000) / 1000                    # a bound is never rounded down
+    texts = [f"at most {limit:.3f}" if errors is None else f"{value:.3f} ± {h:.2g}" for value, limit, h in zip(y, above, half)]
     return {"x": x.tolist(), "y": y.tolist(), "low": (y - half).tolist(), "high": (y + half).tolist(), "name": [name] * len(y),
             "text": texts}
 
