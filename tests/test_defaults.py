@@ -47,6 +47,7 @@ KNOWN = {
                            "informed_optimum": {"gamma": .9}, "printed_sum": {"gamma": .9}},
     "experiments.moments": {"moments": {"first": 0, "users": 0}},
     "experiments.offline": {"replay": {"horizon": 100, "seed": 0}},
+    "experiments.playground": {"sheets": {"tol": 1e-3}, "game": {"users": 12, "horizon": 20, "seed": 0}},
     "experiments.problems": {
         "simulated": {"features": 100, "mean": .3, "sd": 1, "noise_sd": .1, "gamma": .9, "favour": 100},
         "rated": {"dataset": "movielens", "gamma": .9}, "documents": {"ratio": 1, "articles": 40, "gamma": .9, "topics": 10},
@@ -57,6 +58,7 @@ KNOWN = {
     "experiments.sources": {"documents": {"ratio": 1, "articles": 40, "topics": 10}, "rated": {"dataset": "movielens"}},
     "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (2048, 40_000), "tuning": (1024, 20_000),
                                    "sequences": (500, 20_000), "tol": 1e-3, "seed": 0, "reference": "UCB"}},
+    "figures.interactive": {"embedded": {"game": None}},
     "figures.rewards": {"slices": {"level": 0, "sharey": True, "columns": 4}, "over_cost": {"sharey": True},
                         "reward_over_cost": {"sharey": True}, "style_of": {"position": 0}},
     "figures.style": {"mark": {"position": 0}, "canvas": {"columns": 1, "rows": 1, "width": 7, "height": 4},
