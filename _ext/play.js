@@ -131,16 +131,16 @@ class Play {
     line("You", count(this.forwarded), this.total.toFixed(3), "");
     this.game.policies.forEach((name, p) => line(
       name, count(this.user.decisions[p]), this.user.rewards[p].toFixed(3),
-      `${this.game.means[p][0].toFixed(3)} ± ${(1.96 * this.game.means[p][1]).toFixed(3)}`));
+      `${this.game.means[p][0].toFixed(3)} ±\u00a0${(1.96 * this.game.means[p][1]).toFixed(3)}`));
     const up = value => (Math.ceil(value * 1000) / 1000).toFixed(3);        // a bound is never rounded down
     line("Upper bounds", "", up(this.user.hindsight), up(this.game.limit));
-    make("p", this.end, "The first bound is hindsight, for this user: whoever knows the preferences earns as much with these items, "
+    make("p", this.end, "Policies' means are over many simulated users, ± 95 %. The first bound is hindsight, for this user: whoever knows the preferences earns as much with these items, "
       + "and nobody more. The second (a 95 % limit) bounds the mean of any policy over all users, not a reward with one of them.");
     this.draw(null);
   }
 
   draw(x) {
-    this.strip.textContent = this.user.items.map((_, n) => n >= this.forwarded.length ? "·" : this.forwarded[n] ? "●" : "○").join(" ");
+    this.strip.textContent = this.user.items.map((_, n) => n >= this.forwarded.length ? "·" : this.forwarded[n] ? "●" : "○").join("");
     const set = (name, data) => { if (this.document) this.document.get_model_by_name(name).data = data; };
     set("first", ellipse({ mu: this.game.mu, Sigma: this.game.Sigma }));
     set("now", ellipse(this.belief));

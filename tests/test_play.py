@@ -150,6 +150,7 @@ def test_on_a_phone_by_touch(browser, server):  # noqa: F811
     for n in range(20):
         part(one, "game").get_by_role("button", name=("Forward (F)", "Discard (D)")[n % 2]).tap()
     assert len(one.page.evaluate(STATE)["forwarded"]) == 20 and one.page.evaluate(STATE)["total"] is not None
+    assert part(one, "game").locator(".play-card").evaluate("card => card.scrollWidth <= card.clientWidth")    # nor does the card scroll
     rail = part(one, "sheets").locator(".noUi-base").first
     rail.scroll_into_view_if_needed()
     box = rail.bounding_box()
