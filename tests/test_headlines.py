@@ -119,7 +119,8 @@ def test_a_policy_that_no_table_has_is_named():
 
 
 @pytest.mark.parametrize("chapter, value, half, limit", [
-    ("dtd_dp", "dp_value", "dp_half", "dp_bound"), ("own_stream", "earned", "earned_half", "limit"), ("simulated", "dtd", None, "limit")])
+    ("dtd_dp", "dp_value", "dp_half", "dp_bound"), ("own_stream", "earned", "earned_half", "limit"), ("documents", "earned", "earned_half", "limit"),
+    ("simulated", "dtd", None, "limit")])
 def test_an_answer_that_names_a_bound_stays_below_it_with_its_interval(chapter, value, half, limit):
     numbers = glued(chapter)
     assert numbers[value] + (numbers[half] if half else 0) <= numbers[limit], numbers
