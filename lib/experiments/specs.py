@@ -48,16 +48,20 @@ def size(default, publication):
 
 
 STARS = (2.6, 2.8, 3.0, 3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2, 4.5, 4.8)
-SHARES = (.19, .24, .29, .34, .38, .43, .48)
+SHARES = (.2, .24, .29, .34, .39, .44, .49)
+FIFTY = (.2, .25, .3, .35)
+LIBRARY = (("articles", None), ("ratio", 1))            # every usable article
 SPECS = {spec.name: spec for spec in (
     Spec("simulated", "simulated", horizon=PAPER,
          costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
     Spec("ratings", "rated", horizon=PAPER, costs=STARS, tuning=(2048, 20_000)),
     Spec("ratings_held_out", "rated", horizon=PAPER, costs=STARS, tuning=(2048, 20_000), thetas="held_out"),
-    Spec("documents", "documents", (("articles", 32), ("ratio", 1)), SHARES, horizon=PAPER, replications=(1024, 40_000),
+    Spec("documents", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(128, 40_000), tuning=(128, 20_000),
          tol=None, seed=6),
-    Spec("documents_held_out", "documents", (("articles", 32), ("ratio", 1)), SHARES, horizon=PAPER,
-         replications=(1128, 40_000), tuning=(564, 20_000), tol=None, thetas="held_out", seed=6))}
+    Spec("documents_held_out", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(282, 10_000), tuning=(128, 10_000),
+         tol=None, thetas="held_out", seed=6),
+    Spec("documents_50", "documents", (*LIBRARY, ("topics", 50)), FIFTY, horizon=PAPER, replications=(64, 10_000),
+         tuning=(64, 5_000), tol=None, seed=6))}
 
 
 @lru_cache(maxsize=8)
