@@ -1,0 +1,104 @@
+"""Theorem 1 in every version that the book knows, beside the other bounds: the published table "theorem".
+
+Versions: two bases (the paper's, and the eigenvectors of Sigma, along which preferences are independent), three kinds of charges,
+and how much of the other preferences is told.  Where preferences are independent nothing can be told: one version of `told` stands
+for all.  Beside each bracket stands what it gives away (`lib.bound.gifts`), from the same item sequences for all versions.
+"""
+import numpy as np
+import pandas as pd
+
+from lib import bound
+from lib.experiments import specs
+from lib.problem import as_choice, checked
+
+COSTS = {"simulated": specs.SPECS["simulated"].costs, "ratings": (3.2, 3.5, 3.8, 4.0, 4.2), "documents": (.24, .34, .43)}
+TOLD = (1.0, .6, .4, .2, .1, 0.0)
+SIZES = {"sequences": 4000, "paths": 1000, "evaluations": 300}
+TOL = 5e-3
+GIFTS = ["alone", "alone_se", "others", "others_se", "learning", "learning_se"]
+
+
+def eigenbasis(problem):
+    """Orthonormal eigenvectors of Sigma as columns; the identity where Sigma is diagonal, its own features being independent."""
+    problem = checked(problem)
+    if not (problem.Sigma - np.diag(np.diag(problem.Sigma))).any():
+        return np.eye(len(problem.mu))
+    return np.linalg.eigh(problem.Sigma)[1]
+
+
+def versions(problem):
+    """(basis, charges, told) of each version of a problem: names, and a number."""
+    shares = TOLD if (problem.Sigma - np.diag(np.diag(problem.Sigma))).any() else TOLD[:1]
+    return ([("paper", kind, 1.0) for kind in ("paper", "even")] + [("paper", "tightest", told) for told in shares]
+            + [("eigen", kind, 1.0) for kind in ("paper", "even", "tightest")])
+
+
+def version(problem, basis, charges, told, sizes=None, seed=2016):
+    """One version of the theorem: its certified Bracket and what it gives away.
+
+    Parameters
+    ----------
+    problem : Problem
+    basis : str
+        "paper" or "eigen".
+    charges : str
+        "paper", "even", or "tightest", those that `bound.tightest_charges` finds.
+    told : float
+    sizes : dict, optional
+        As SIZES, which is the default.
+
+    Returns
+    -------
+    Bracket, Gifts
+    """
+    sizes = {**SIZES, **(sizes or {})}
+    B = eigenbasis(problem) if as_choice("basis", basis, ("paper", "eigen")) == "eigen" else None
+    if as_choice("charges", charges, ("paper", "even", "tightest")) == "tightest":
+        found = bound.tightest_charges(problem, B, told, tol=TOL, evaluations=sizes["evaluations"])
+        charges, bracket = found.charges, found.bracket
+    else:
+        bracket = bound.decomposition(problem, TOL, "model", charges, B, told)
+    return bracket, bound.gifts(problem, charges, B, told, sizes["sequences"], seed)
+
+
+def others(problem, sizes, seed):
+    """The other bounds at one cost: hindsight, full observation, the dual after an exact first forward, with their errors."""
+    full = bound.full_observation(problem, sizes["sequences"], seed)
+    dual = bound.full_first(problem, sizes["paths"] // 2, seed)
+    if dual.mean > 0:
+        dual = bound.dual_first(problem, sizes["paths"], seed=seed, sequences=sizes["paths"])
+    return {"hindsight": bound.hindsight(problem), "full_observation": full.mean, "full_observation_se": full.se,
+            "dual": dual.mean, "dual_se": dual.se, "dual_limit": dual.upper}
+
+
+def theorem(sizes=None, seed=2016, costs=None):
+    """Every version at every cost: a row each.
+
+    Parameters
+    ----------
+    sizes : dict, optional
+        As SIZES, which is the default.
+    seed : int
+    costs : dict, optional
+        As COSTS, which is the default.
+
+    Returns
+    -------
+    DataFrame
+        experiment, cost, basis, charges, told; lower and upper end of the theorem; `alone`, `others` and `learning` with their
+        errors: what own decisions and the others' preferences add to full observation and own feedback takes off again; the other
+        bounds at that cost.
+    """
+    sizes, rows = {**SIZES, **(sizes or {})}, []
+    for name, at in (costs or COSTS).items():
+        free = specs.build(specs.SPECS[name])[0]
+        for cost in at:
+            problem = free._replace(cost=float(cost))
+            beside = others(problem, sizes, seed)
+            for key in versions(problem):
+                bracket, given = version(problem, *key, sizes=sizes, seed=seed)
+                rows.append({"experiment": name, "cost": cost, **dict(zip(("basis", "charges", "told"), key)),
+                             "lower": bracket.lower, "upper": bracket.upper, "alone": given.alone.mean, "alone_se": given.alone.se,
+                             "others": given.told.mean, "others_se": given.told.se, "learning": given.total.mean - bracket.value,
+                             "learning_se": given.total.se, **beside})
+    return pd.DataFrame(rows)
