@@ -25,6 +25,7 @@ from lib.normal import expected_excess
 from lib.problem import Estimate, as_count, checked, effective_horizon, noise_var
 
 LONGEST = 2000          # items played out at most
+BLOCK = 2**22           # numbers of the covariances that are kept at a time
 
 
 class Gifts(NamedTuple):
@@ -73,7 +74,9 @@ def gifts(problem, charges="paper", basis=None, told=1.0, sequences=400, seed=0)
     rng = streams.generator(seed, streams.Purpose.ARRIVALS)
     index = streams.draw_items(problem.probs, rng.random((sequences, horizon)))
     weights = problem.gamma ** np.arange(1, horizon + 1)
-    one, each = played(turned, pieces, index)
+    rows = max(BLOCK // len(problem.mu)**2, 1)
+    blocks = [played(turned, pieces, index[start:start + rows]) for start in range(0, sequences, rows)]
+    one, each = map(np.concatenate, zip(*blocks))
     informed = alone_and_told(problem, pieces, index)
     sums = np.array([one @ weights, each @ weights, informed @ weights])
     last = problem.gamma**horizon
