@@ -1,14 +1,13 @@
 """The charges that make Theorem 1 least: a convex search, steered by a lattice and certified at the end.
 
-Let F(r) = gamma sum_j E W_j be the theorem's bound for charges r.  F is convex: for every rule of piece j what it earns is affine in
-r, with slope -(the discounted number of times that it forwards item i) in r_j(i); W_j is the largest of these over all rules,
-E and the sum keep convexity, and the charges whose rows add up to the cost are an affine set.  So no minimum is local.  Where
-a piece neither earns from an item nor learns from it, x_j = q_j = 0, its charge is best at 0: a positive one is never paid, and
-a negative one is always taken, which costs as much as any other piece can save by it.
+Let F(r) = gamma sum_j E W_j be the theorem's bound for charges r.  F is convex: for every rule of piece j what it earns is
+affine in r, with slope -(the discounted number of times that it forwards item i) in r_j(i); W_j is the largest of these
+over all rules, E and the sum keep convexity, and the charges whose rows add up to the cost are an affine set.  So no
+minimum is local.  Where a piece neither earns from an item nor learns from it, x_j = q_j = 0, its charge is best at 0: a
+positive one is never paid, and a negative one is always taken, which costs as much as any other piece can save by it.
 
-The search descends by L-BFGS on the value of `lib.bound.slopes`, whose derivatives are exact for it.  What it finds, and what it
-starts from, are then bounded by `theorem.decomposition`; the lesser upper end wins.  `decomposition_for` is the theorem without a
-search, as experiments use it.
+The search descends by L-BFGS on the value of `lib.bound.slopes`, whose derivatives are exact for it.  What it finds, and
+what it starts from, are then bounded by `theorem.decomposition`; the lesser upper end wins.
 """
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from lib.bound.slopes import make_lattice, value_and_slopes
 from lib.problem import Bracket, as_choice, as_count, as_scalar, checked
 
 MOST = 20_000           # charges that are sought one by one
-STARTS = ("even", .3), ("even", .1), ("even", 0.0), ("paper", 0.0)        # charges and learning, of which the best is the start
+STARTS = ("even", .3), ("even", .1), ("even", 0.0), ("paper", 0.0)        # charges and `learning`; the best is the start
 
 
 class Charged(NamedTuple):
@@ -116,8 +115,8 @@ def begun(turned, start, told):
 def tightest_charges(problem, basis=None, told=1.0, start="best", tol=1e-2, evaluations=300):
     """Charges that make Theorem 1 nearly least, and the certified bound that they give (paper, Theorem 1).
 
-    The bound is convex in the charges, so there is no local minimum; the argument is at the top of `lib.bound.charges`.  The search
-    is steered by an approximation and may stop short of the minimum.  Whatever it finds is a bound.
+    The bound is convex in the charges, so there is no local minimum; the argument is at the top of `lib.bound.charges`.
+    The search is steered by an approximation and may stop short of the minimum.  Whatever it finds is a bound.
 
     Parameters
     ----------
@@ -164,4 +163,5 @@ def tightest_charges(problem, basis=None, told=1.0, start="best", tol=1e-2, eval
     moved, count, converged = descend(search, first, evaluations) if search.free.any() else (first, 0, True)
     moved = settled(moved, search.part, problem.cost)
     begin, end = (theorem.decomposition(problem, tol, "model", charges, basis, told) for charges in (first, moved))
-    return Charged(moved, end, begin, count, converged) if end.upper < begin.upper else Charged(first, begin, begin, count, converged)
+    found = (moved, end) if end.upper < begin.upper else (first, begin)
+    return Charged(*found, begin, count, converged)

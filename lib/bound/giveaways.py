@@ -1,18 +1,18 @@
 """What Theorem 1 gives away, one gift after another, between full observation and the theorem.
 
-Full observation (`lib.bound.relaxations`) sees every feedback and takes one decision an item.  With the item sequence held fixed,
+Full observation (`lib.bound.relaxations`) sees every feedback and takes one decision an item.  For one item sequence,
 
     observed   = E sum_n gamma^n (x_n.mu'_n - cost)^+                     one decision, for all features together;
-    + alone    : E sum_n gamma^n sum_j (z_nj m'_nj - r_j(x_n))^+          every feature decides for itself, with the same knowledge;
+    + alone    : E sum_n gamma^n sum_j (z_nj m'_nj - r_j(x_n))^+          every feature decides for itself, on the same knowledge;
     + told     : the same, m'_nj given also what feature j is told        and it is told of the others' preferences;
     - learning : Theorem 1, where a feature sees only feedback on items that it forwards itself.
 
-mu'_n is the mean of theta given all feedback before item n, m'_nj the same of preference j in the basis.  No step falls before the
-last, and none of it rises: (sum of a)^+ <= sum of a^+, and to know more never hurts (Jensen).  So
+mu'_n is the mean of theta given all feedback before item n, m'_nj the same of preference j in the basis.  So
 
     Theorem 1 = observed + alone + told - learning,
 
-where all four terms are at least 0.  The first three are averages over item sequences, the same for all three.
+and all four terms are at least 0: (sum of a)^+ <= sum of a^+, and to know more never hurts (Jensen).  The first three are
+averages over item sequences, the same for all three.
 """
 from typing import NamedTuple
 

@@ -1,13 +1,13 @@
 """A piece of Theorem 1 on a coarse lattice, with its derivative in every charge: what a search for charges is steered by.
 
-The state of a piece is (mean, precision).  Here the precision is one of a few levels, and the mean a point of a lattice on which
-it moves as a symmetric random walk in continuous time, stopped at the two ends.  From one level to another the walk runs as long
-as the variance falls: means and variances are exact, and moves follow one another as in the piece.  Between levels a forward leads
-to the two neighbours, with weights that leave the variance right on average.
+The state of a piece is (mean, precision).  Here the precision is one of a few levels, and the mean a point of a lattice on
+which it moves as a symmetric random walk in continuous time, stopped at the two ends.  From one level to another the walk
+runs as long as the variance falls: means and variances are exact, and moves follow one another as in the piece.  Between
+levels a forward leads to the two neighbours, with weights that leave the variance right on average.
 
-So the lattice is a decision problem of its own with finitely many states.  Its value is the largest, over policies, of rewards that
-are affine in the charges: convex, and the derivative in charge i is minus the discounted number of times that the best policy
-forwards item i.  That is no bound on the piece: `lib.bound.theorem` certifies what a search finds.
+So the lattice is a decision problem of its own with finitely many states.  Its value is the largest, over policies, of
+rewards that are affine in the charges: convex, and the derivative in charge i is minus the discounted number of times that
+the best policy forwards item i.  That is no bound on the piece: `lib.bound.theorem` certifies what a search finds.
 """
 from functools import lru_cache
 import math
@@ -41,7 +41,8 @@ class Lattice(NamedTuple):
 def waves(points):
     """Eigenfunctions of a walk on `points` that is stopped at both ends, as columns, and the inverse matrix.
 
-    The first and the last column are the linear functions that are 1 at one end and 0 at the other: the walk leaves them alone.
+    The first and the last column are the linear functions that are 1 at one end and 0 at the other: the walk leaves them
+    alone.
     """
     inner = np.arange(1, points - 1)
     columns = np.zeros((points, points))
@@ -62,7 +63,7 @@ def shrink(points, variance):
 
 
 def levels_of(var, info, gamma):
-    """(L,) variances of the levels, descending from `var`: precisions in a geometric progression up to the last that counts."""
+    """(L,) variances of the levels, descending from `var`: precisions in geometric progression up to the last that counts."""
     steps = math.log(FADED) / math.log(gamma) if gamma > FADED else 1.0
     if var == 0 or not info.max(initial=0.0) * var * min(steps, 1000.0) > 1e-12:
         return np.array([var])
@@ -78,8 +79,9 @@ def make_lattice(piece, probs, gamma, noise_sd):
     step, points = (REACH * total / half or 1.0), 2 * half + 1
     variances = levels_of(piece.var, info, gamma)
     after = np.divide(variances[:, None], 1 + np.outer(variances, info))
-    first = np.clip(np.searchsorted(-variances, -after, side="right") - 1, np.arange(len(variances))[:, None], len(variances) - 1)
-    upper, lower = variances[first], variances[np.minimum(first + 1, len(variances) - 1)]
+    last = len(variances) - 1
+    first = np.clip(np.searchsorted(-variances, -after, side="right") - 1, np.arange(last + 1)[:, None], last)
+    upper, lower = variances[first], variances[np.minimum(first + 1, last)]
     share = np.clip(np.divide(after - lower, upper - lower, out=np.ones_like(after), where=upper > lower), 0, 1)
     functions, inverse = waves(points)
     begin = inverse.T @ (shrink(points, (piece.sd / step)**2) * functions[half])
@@ -91,7 +93,8 @@ def make_lattice(piece, probs, gamma, noise_sd):
 def solve_level(level, paid, probs, gamma, first, share, ahead, w, taken):
     """Bellman's equation at the means of one level by policy iteration: fills w (M,) and taken (M, n).
 
-    paid (M, n): what forwarding pays; ahead (L, M): expected value at later levels.
+    paid (M, n): what forwarding pays; ahead (L, M): expected value at later levels.  Nine arguments: what a kernel reads and
+    what it fills, plain arrays.
     """
     known, stay = np.empty(probs.size), np.empty(probs.size)
     for j in range(w.size):
@@ -119,7 +122,7 @@ def solve_level(level, paid, probs, gamma, first, share, ahead, w, taken):
 
 @nb.njit(cache=True, nogil=True)
 def count_level(level, mass, probs, gamma, first, share, taken, counts, sent):
-    """Add the forwards of one level to counts (n,), and to sent (L, M) the mass that they lead to."""
+    """Add the forwards of one level to counts (n,), and to sent (L, M) the mass that they lead to; nine arguments, as above."""
     for j in range(mass.size):
         below = 1 - gamma
         for i in range(probs.size):
@@ -144,8 +147,8 @@ def solved(lattice, charge):
     paid = np.multiply.outer(lattice.means, lattice.x) - charge
     for level in range(count - 1, -1, -1):
         ahead[level + 1:] = (lattice.decay[level, level + 1:] * parts[level + 1:]) @ functions.T
-        solve_level(level, paid, lattice.probs, lattice.gamma, lattice.first[level], lattice.share[level], ahead, values[level],
-                    taken[level])
+        solve_level(level, paid, lattice.probs, lattice.gamma, lattice.first[level], lattice.share[level], ahead,
+                    values[level], taken[level])
         parts[level] = inverse @ values[level]
     return values, taken
 
@@ -171,6 +174,7 @@ def value_and_slopes(lattice, charge):
     for level in range(len(values)):
         mass = lattice.begin if level == 0 else inverse.T @ parts[level]
         sent = np.zeros_like(values)
-        count_level(level, mass, lattice.probs, lattice.gamma, lattice.first[level], lattice.share[level], taken[level], counts, sent)
+        count_level(level, mass, lattice.probs, lattice.gamma, lattice.first[level], lattice.share[level], taken[level],
+                    counts, sent)
         parts[level + 1:] += lattice.decay[level, level + 1:] * (sent[level + 1:] @ functions)
     return float(lattice.begin @ values[0]), -counts

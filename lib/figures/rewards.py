@@ -152,8 +152,8 @@ def gift_bars(panels, unit, xlabel="cost"):
     Parameters
     ----------
     panels : dict
-        Label: (names (n,), parts {name: (n,) heights}, marks {name: (n,)}).  Parts are stacked in their order, the first one is
-        100; marks are drawn across the bars.  All panels have the same parts and marks.
+        Label: (names (n,), parts {name: (n,) heights}, marks {name: (n,)}).  Parts are stacked in their order, the first one
+        is 100; marks are drawn across the bars.  All panels have the same parts and marks.
     unit : str
         What 100 is, for the vertical axis.
     xlabel : str
@@ -162,7 +162,7 @@ def gift_bars(panels, unit, xlabel="cost"):
     -------
     matplotlib.figure.Figure
     """
-    figure, grid = canvas(len(panels), width=1.2 + 2.6 * len(panels), height=3.8, sharey=True)
+    figure, grid = canvas(len(panels), width=1.6 + 2.1 * len(panels), height=3.8, sharey=True)
     for axes, (label, (names, parts, marks)) in zip(grid[0], panels.items()):
         place, base = np.arange(len(names)), np.zeros(len(names))
         whole = np.asarray(next(iter(parts.values())), float)
@@ -171,8 +171,8 @@ def gift_bars(panels, unit, xlabel="cost"):
             axes.bar(place, height, bottom=base, color=colour, width=.72, label=name)
             base = base + height
         for colour, style, (name, heights) in zip((BLACK, RED, BLUE), ("solid", (0, (4, 1)), (0, (1, 1))), marks.items()):
-            axes.hlines(100 * np.asarray(heights, float) / whole, place - .42, place + .42, color=colour, linestyle=style, linewidth=2.2,
-                        label=name)
+            height = 100 * np.asarray(heights, float) / whole
+            axes.hlines(height, place - .42, place + .42, color=colour, linestyle=style, linewidth=2.2, label=name)
         axes.set_xticks(place, [f"{name:g}" for name in names])
         axes.set_xlabel(xlabel)
         axes.annotate(label, (.5, 1.02), xycoords="axes fraction", ha="center", va="bottom")
