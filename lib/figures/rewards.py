@@ -162,7 +162,7 @@ def gift_bars(panels, unit, xlabel="cost"):
     -------
     matplotlib.figure.Figure
     """
-    figure, grid = canvas(len(panels), width=1.6 + 2.1 * len(panels), height=3.8, sharey=True)
+    figure, grid = canvas(len(panels), width=1.6 + 1.8 * len(panels), height=3.8, sharey=True)
     for axes, (label, (names, parts, marks)) in zip(grid[0], panels.items()):
         place, base = np.arange(len(names)), np.zeros(len(names))
         whole = np.asarray(next(iter(parts.values())), float)
