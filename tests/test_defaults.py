@@ -7,17 +7,19 @@ import pytest
 
 INFINITE = {"low": -np.inf, "high": np.inf}
 KNOWN = {
+    "bound.charges": {"tightest_charges": {"basis": None, "told": 1, "start": "best", "tol": 1e-2, "evaluations": 300}},
     "bound.duality": {
         "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0, "items": None},
         "dual": {"paths": 400, "inner": 4, "effort": 2000, "seed": 0},
         "dual_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400, "items": None},
         "dual_second": {"outer": 16, "paths": 300, "inner": 4, "effort": 2000, "seed": 0},
         "ladder": {"paths": 1000, "seed": 0}, "best": {"budget_seconds": 10, "seed": 0}},
+    "bound.giveaways": {"gifts": {"charges": "paper", "basis": None, "told": 1, "sequences": 400, "seed": 0}},
     "bound.optimum": {"solve": {"step": 1 / 8, "depth": 20, "tolerance": 1e-3}},
     "bound.penalty": {"control": {"inner": 2, "seed": 0}, "gap": {"inner": 4, "effort": 2000, "seed": 0},
                       "least_charges": {"inner": 4, "effort": 2000, "seed": 0}},
     "bound.theorem": {"decomposition": {"tol": 1e-3, "noise": "basis", "charges": "paper", "basis": None, "told": 1.0, "learning": 0.0},
-                      "even_charges": {"told": 1.0, "learning": 0.0}, "decompose": {"learning": 0.0}},
+                      "decomposition_for": {"tol": 1e-3}, "even_charges": {"told": 1.0, "learning": 0.0}, "decompose": {"learning": 0.0}},
     "datasets._arxiv": {
         "arxiv": {"year": 2014, "k": 10, "seed": 0, "articles": 500, "ratio": None, "skip_damaged": False},
         "catalogue": {"year": 2014, "k": 10, "seed": 0, "skip_damaged": False},
@@ -58,6 +60,7 @@ KNOWN = {
     "experiments.sources": {"documents": {"ratio": 1, "articles": 40, "topics": 10}, "rated": {"dataset": "movielens"}},
     "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (2048, 40_000), "tuning": (1024, 20_000),
                                    "sequences": (500, 20_000), "tol": 1e-3, "seed": 0, "reference": "UCB"}},
+    "experiments.theorem": {"version": {"sizes": None, "seed": 2016}, "theorem": {"sizes": None, "seed": 2016, "costs": None}},
     "figures.interactive": {"embedded": {"game": None}},
     "figures.rewards": {"slices": {"level": 0, "sharey": True, "columns": 4}, "over_cost": {"sharey": True},
                         "reward_over_cost": {"sharey": True}, "style_of": {"position": 0}},

@@ -353,6 +353,17 @@ def test_ladder_and_best_agree_within_error():
     assert best.name in rungs and best.upper >= upper_limit(best.mean, best.se)
     assert abs(best.mean - rungs[best.name].mean) < 4 * np.hypot(best.se, rungs[best.name].se)
     assert best.mean < rungs["full observation"].mean < rungs["hindsight"].mean
+
+
+def test_the_ladder_has_theorem_1_for_items_of_any_norm():
+    twice = make_problem([[2.]], [1.], [0.], [[1.]], 1., 0., .5)
+    names = {rung.name: rung for rung in bound.ladder(twice, 100)}
+    assert names["Theorem 1"].upper == pytest.approx(bound.decomposition(twice, noise="model").upper, rel=.02)
+    assert names["Theorem 1"].se == 0 and "Theorem 1, sharper noise" not in names
+
+
+def test_the_ladder_leaves_theorem_1_out_for_many_general_items(monkeypatch):
+    monkeypatch.setattr("lib.bound.theorem.LARGE", 0)
     assert "Theorem 1" not in {r.name for r in bound.ladder(make_problem([[2.]], [1.], [0.], [[1.]], 1., 0., .5), 100)}
 
 

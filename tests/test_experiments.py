@@ -182,8 +182,16 @@ def test_bounds_are_those_of_the_problem(table):
         assert (rows.truncation == max(-low, high)).all()
 
 
-def test_items_of_other_norms_have_no_decomposition(monkeypatch):
-    monkeypatch.setitem(problems.PROBLEMS, "long", lambda: (problems.simulated(3, favour=3.)[0]._replace(items=2 * np.eye(3)), None))
+def test_items_of_other_norms_have_a_decomposition(monkeypatch):
+    long = problems.simulated(3, favour=3.)[0]._replace(items=2 * np.eye(3))
+    monkeypatch.setitem(problems.PROBLEMS, "long", lambda: (long, None))
+    rows = run(TINY._replace(problem="long", options=()), replications=130, progress=False)
+    for cost, part in rows.groupby("cost"):
+        limit = bound.decomposition_for(long._replace(cost=cost), TINY.tol)
+        assert (part.decomposition_upper == limit.upper).all() and (part.bound <= limit.upper).all()
+        assert (part["mean"] - 3 * part.se < part.bound + part.truncation).all()
+    monkeypatch.setattr("lib.bound.theorem.LARGE", 0)
+    runner.BOUNDS_FOUND.clear()
     rows = run(TINY._replace(problem="long", options=()), replications=130, progress=False)
     assert rows.decomposition.isna().all() and (rows.bound == rows.hindsight).all()
 

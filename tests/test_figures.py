@@ -30,6 +30,8 @@ CALLS = {
     "map": lambda: figures.forwarding_map({"UCB": GRID / 12, "DTD-DP, tuned": GRID / 12}, ["x", "y", "z"]),
     "ledger": lambda: figures.ledger_bars(["one", "two"], np.array([1., -1]), np.array([.5, -2]), np.array([2., -.5]),
                                            ["holds", "does not hold"]),
+    "gifts": lambda: figures.gift_bars({"a": (COSTS, {"seen": LINE, "own": LINE / 2, "told": LINE / 4}, {"theorem": LINE / 2, "dual": LINE / 3}),
+                                        "b": (COSTS, {"seen": LINE}, {"theorem": LINE})}, "full observation"),
 }
 
 
@@ -106,6 +108,14 @@ def test_ellipses_hold_95_percent():
     longest = np.radians(second.angle) if second.width > second.height else np.radians(second.angle + 90)
     assert abs(np.cos(longest)) == pytest.approx(1)          # the variance is larger along the first axis
     assert max(second.width, second.height) == pytest.approx(2 * first.width)
+
+
+def test_gifts_are_stacked_as_shares_of_the_first():
+    axes = CALLS["gifts"]().axes[0]
+    bottoms = [[(bar.get_y(), bar.get_height()) for bar in part] for part in axes.containers]
+    assert bottoms == [[(0, 100)] * 3, [(100, 50)] * 3, [(150, 25)] * 3]
+    levels = [segment[0][1] for lines in axes.collections for segment in lines.get_segments()]
+    assert levels == pytest.approx([50] * 3 + [100 / 3] * 3) and "a" in texts(CALLS["gifts"]())
 
 
 def test_slopes_are_those_of_the_logarithms():

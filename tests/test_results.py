@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from lib import experiments, policies
-from lib.experiments import published
+from lib import bound, experiments, policies
+from lib.experiments import problems, published, theorem
 
 SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2}
 
@@ -139,3 +139,30 @@ def test_where_bounds_are_loose_they_stay_above_the_policies():
                     assert a["mean"] <= b["mean"] + 4 * np.hypot(a.se, b.se)
     z = (fresh["mean"] - kept["mean"]) / np.hypot(fresh.se, kept.se)
     assert z[kept.index.get_level_values("name").str.contains("full|one")].abs().max() < 4.5
+
+
+def test_every_version_of_the_theorem_stands_above_the_policies():
+    table = published.load("theorem")
+    assert {name: tuple(sorted(rows.cost.unique())) for name, rows in table.groupby("experiment")} == theorem.COSTS
+    assert (table.lower <= table.upper).all() and (table.upper - table.lower <= .02 * table.upper + 1e-3).all()
+    assert (table[["alone", "others"]] >= -1e-9).all(axis=None) and (table.learning >= -4 * table.learning_se - 1e-3).all()
+    for name, rows in table.groupby("experiment"):
+        kept = published.load(name).groupby("cost")
+        earned = kept.apply(lambda part: (part["mean"] - 3 * part.se).max())
+        assert (rows.upper >= rows.cost.map(earned)).all() and rows.cost.map(earned).notna().all()
+    total = table.full_observation + table.alone + table.others - table.learning
+    middle = (table.lower + table.upper) / 2
+    assert (np.abs(total - middle) <= 4 * table.learning_se + .01 * middle + 1e-3).all()
+    sim = table[table.experiment == "simulated"]
+    assert (np.abs(sim.upper - sim.cost.map(published.load("simulated").groupby("cost").decomposition_upper.first()))
+            <= .01 * sim.upper + 1e-6).all()
+
+
+def test_a_version_is_made_as_the_table_says():
+    problem = problems.combinations(True)[0]._replace(items=np.eye(6)[:2], probs=np.array([.5, .5]))
+    bracket, given = theorem.version(problem, "eigen", "even", 1.0, {"sequences": 4})
+    direct = bound.decomposition(problem, theorem.TOL, "model", "even", theorem.eigenbasis(problem))
+    assert bracket == direct and given.observed == pytest.approx(bound.full_observation(problem, 4, 2016))
+    assert len(theorem.versions(problem)) == 9 and len(theorem.versions(problems.simulated(3)[0])) == 3
+    with pytest.raises(ValueError, match="basis is 'nonsense'"):
+        theorem.version(problem, "nonsense", "even", 1.0)

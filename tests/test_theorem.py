@@ -127,3 +127,36 @@ def test_a_feature_in_a_small_unit_keeps_its_worth(basis, item, mean):
     problem = make_problem([item], [1.0], [0.0, mean], np.eye(2), 1.0, 0.1, 0.5)
     turned = bound.in_basis(problem, basis)
     assert turned.items @ turned.mu == pytest.approx(problem.items @ problem.mu, rel=1e-12) and turned.items[0, 1] > 0
+
+
+def test_experiments_have_the_papers_own_where_items_are_the_papers():
+    problem = make_problem([[1, 0], [.5, .5]], [.6, .4], [.1, .2], [[1, .3], [.3, 1]], 1, .2, .9)
+    assert bound.decomposition_for(problem, .01) == bound.decomposition(problem, .01)
+    assert theorem.as_in_paper(problem) and not theorem.as_in_paper(problem._replace(items=2 * problem.items))
+    assert not theorem.as_in_paper(problem._replace(items=np.array([[2.0, -1.0], [.5, .5]])))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_experiments_have_the_lesser_of_two_for_other_items(seed):
+    problem = signed(seed)
+    found = bound.decomposition_for(problem, .05)
+    both = [bound.decomposition(problem, .05, "model", kind) for kind in ("paper", "even")]
+    assert found in both and found.upper == min(each.upper for each in both)
+    best = optimum.value(optimum.solve(problem, step=.25, depth=8, tolerance=.02), problem.mu)
+    assert found.upper >= best.lower
+
+
+def test_items_in_another_unit_are_worth_the_same():
+    problem = make_problem([[1, 0], [.5, .5]], [.6, .4], [.1, .2], [[1, .3], [.3, 1]], 1, .2, .9)
+    twice = problem._replace(items=2 * problem.items, mu=problem.mu / 2, Sigma=problem.Sigma / 4)
+    found, plain = bound.decomposition_for(twice, .01), bound.decomposition(problem, .01, "model")
+    assert found.lower <= plain.upper and found.upper <= plain.upper * 1.01
+
+
+def test_a_large_catalogue_of_general_items_goes_without():
+    many = make_problem(np.full((1, 2), .5), [1.0], [0, 0], np.eye(2), 1, .2, .9)
+    assert theorem.affordable(many)
+    rows = np.random.default_rng(0).random((theorem.LARGE + 1, 2))
+    many = many._replace(items=rows, probs=np.full(len(rows), 1 / len(rows)))
+    assert not theorem.affordable(many)
+    assert theorem.affordable(many._replace(items=rows / rows.sum(axis=1, keepdims=True)))

@@ -1,15 +1,19 @@
 """Upper bounds on what any policy can earn, in reward units with the leading gamma (paper, section III-A).
 
-conditionals: one preference given the others; theorem: Theorem 1, for any items; relaxations: hindsight, full observation;
+conditionals: one preference given the others; theorem: Theorem 1, for any items; charges: those that make it least; slopes: a
+lattice that steers their search; giveaways: what the theorem gives away; relaxations: hindsight, full observation;
 penalty: charges against full observation, along paths; duality: bounds by those charges, and the first forward made exact;
 catalogue: the same from sampled items; optimum: the exact optimum of two features.  Knows dp and posterior, not policies.
 """
+from lib.bound.charges import Charged, tightest_charges
 from lib.bound.conditionals import conditional
 from lib.bound.duality import Bound, best, dual, dual_first, dual_second, forward_values, full_first, ladder
+from lib.bound.giveaways import Gifts, gifts
 from lib.bound.penalty import control, gap, least_charges
 from lib.bound.relaxations import full_observation, hindsight
-from lib.bound.theorem import decomposition, decomposition_sampled, even_charges, in_basis, normalised
+from lib.bound.theorem import decomposition, decomposition_for, decomposition_sampled, even_charges, in_basis, normalised
 
-__all__ = ["Bound", "best", "conditional", "control", "decomposition",
-            "decomposition_sampled", "dual", "dual_first", "dual_second", "even_charges", "forward_values",
-            "full_first", "full_observation", "gap", "hindsight", "in_basis", "ladder", "least_charges", "normalised"]
+__all__ = ["Bound", "Charged", "Gifts", "best", "conditional", "control", "decomposition", "decomposition_for",
+           "decomposition_sampled", "dual", "dual_first", "dual_second", "even_charges", "forward_values",
+           "full_first", "full_observation", "gap", "gifts", "hindsight", "in_basis", "ladder", "least_charges",
+           "normalised", "tightest_charges"]

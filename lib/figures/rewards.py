@@ -145,6 +145,42 @@ def ledger_bars(claims, values, low, high, verdicts, xlabel="ours"):
     return figure
 
 
+@styled
+def gift_bars(panels, unit, xlabel="cost"):
+    """Bounds stacked from what they give away, as shares of the first part, with marks for other numbers.
+
+    Parameters
+    ----------
+    panels : dict
+        Label: (names (n,), parts {name: (n,) heights}, marks {name: (n,)}).  Parts are stacked in their order, the first one
+        is 100; marks are drawn across the bars.  All panels have the same parts and marks.
+    unit : str
+        What 100 is, for the vertical axis.
+    xlabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, grid = canvas(len(panels), width=1.6 + 1.8 * len(panels), height=3.8, sharey=True)
+    for axes, (label, (names, parts, marks)) in zip(grid[0], panels.items()):
+        place, base = np.arange(len(names)), np.zeros(len(names))
+        whole = np.asarray(next(iter(parts.values())), float)
+        for colour, (name, heights) in zip(("#C8C8C8", ORANGE, SKY, GREEN), parts.items()):
+            height = 100 * np.asarray(heights, float) / whole
+            axes.bar(place, height, bottom=base, color=colour, width=.72, label=name)
+            base = base + height
+        for colour, style, (name, heights) in zip((BLACK, RED, BLUE), ("solid", (0, (4, 1)), (0, (1, 1))), marks.items()):
+            height = 100 * np.asarray(heights, float) / whole
+            axes.hlines(height, place - .42, place + .42, color=colour, linestyle=style, linewidth=2.2, label=name)
+        axes.set_xticks(place, [f"{name:g}" for name in names])
+        axes.set_xlabel(xlabel)
+        axes.annotate(label, (.5, 1.02), xycoords="axes fraction", ha="center", va="bottom")
+    grid[0, 0].set_ylabel(f"% of {unit}")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center")
+    return figure
+
+
 OPEN = "#EEEEEE"                        # the ground where no winner is resolved
 FLOOR = -40.0                           # per cent: anything below is drawn at the edge, with its number
 
