@@ -18,11 +18,14 @@ and x Sigma x = a.a is never negative.  Below FINEST its own rounding counts, an
 Kernels read a problem as an `Instance`; all that learn from one feedback at a time do so here.  The simulation has
 other forms of the same update for speed (`lib.simulate.kernels`), which the tests compare with this one.
 """
+from threading import Lock
 from typing import NamedTuple
 
+from cachetools import LRUCache, cached
 import numba
 import numpy as np
 
+from lib.cache import digest
 from lib.problem import as_count, as_covariance, as_floats, as_scalar, checked, noise_var as noise_vars
 from lib.streams import Purpose, draw_items, factor, generator
 
@@ -140,7 +143,18 @@ def coming(problem, count=COMING, seed=0):
     rng = generator(seed, Purpose.COMING)
     if few(problem):
         return Coming(np.arange(len(problem.items)), problem.probs, False)
-    return Coming(stratified(problem, count, rng), np.full(count, 1 / count), True)
+    return Coming(_kept(problem, count, seed, rng).copy(), np.full(count, 1 / count), True)
+
+
+def _drawn_from(problem, count, seed, rng):
+    """A key of what `_kept` depends on: not on cost, mean, noise or discount, so that a report draws once."""
+    return digest(problem.items, problem.probs, problem.Sigma, count, str(seed))
+
+
+@cached(LRUCache(16), key=_drawn_from, lock=Lock())
+def _kept(problem, count, seed, rng):
+    """`stratified` of a generator that is made of `seed`."""
+    return stratified(problem, count, rng)
 
 
 def stratified(problem, count, rng):

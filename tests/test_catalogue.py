@@ -113,6 +113,37 @@ def test_a_hundred_thousand_items_against_the_loops(policy):
 # --- DTD-DP --------------------------------------------------------------------------------------
 
 
+def test_a_report_finds_the_tables_of_many_items_once_and_draws_coming_items_once(monkeypatch):
+    """Neither depends on cost or mean; whatever else changes is asked anew.  Compared with what is found without memory."""
+    calls, pooled, leading = {"tables": 0, "draws": 0}, directions._pooled, posterior._leading
+
+    def counted(name, function):
+        def call(*args):
+            calls[name] += 1
+            return function(*args)
+        return call
+
+    monkeypatch.setattr(directions, "_pooled", counted("tables", pooled))
+    monkeypatch.setattr(posterior, "_leading", counted("draws", leading))
+    problem = dense(N + 1)
+    found = [directions.directions(problem._replace(cost=cost, mu=np.full(3, cost)), "basis", "euclid") for cost in (.1, .2, .9)]
+    stand = [posterior.coming(problem._replace(cost=cost, gamma=cost)) for cost in (.1, .2)]
+    assert calls == {"tables": 1, "draws": 1} and found[0] is found[2]
+    assert np.array_equal(stand[0].index, posterior.stratified(problem, posterior.COMING, streams.generator(0, streams.Purpose.COMING)))
+    stand[0].index[:] = 0                                       # what is handed out is the caller's own
+    assert np.array_equal(posterior.coming(problem).index, stand[1].index) and stand[1].index.any()
+    calls.update(tables=0, draws=0)
+    for changes in ({"gamma": .8}, {"noise_sd": .7}, {"noise": "constant"}, {"Sigma": np.eye(3)}, {"items": problem.items * .9},
+                    {"probs": problem.probs[::-1].copy()}):
+        directions.directions(problem._replace(**changes), "basis", "euclid")
+    for name, law in (("model", "euclid"), ("basis", "prior")):
+        directions.directions(problem, name, law)
+    assert calls == {"tables": 8, "draws": 3}
+    monkeypatch.setattr(directions, "LEAST", 4)
+    directions.directions(problem, "basis", "euclid")
+    assert calls["tables"] == 9
+
+
 def benefits(rules, var, items, z=(-1.0, -.5, -.2, 0.0), shrunk=(1.0, .5, .1)):
     return np.array([[[index.explored(rules, 0, i, a, var[i] * s) for a in z] for s in shrunk] for i in items])
 

@@ -11,10 +11,13 @@ different ones each has a table of its own.  Above, a table serves many items:
 Benefits are off by less than .01 sd at 99 of 100 points; an item at the end of M, or a point where the benefit sets in, by up to .06
 (bench/results/catalogue_tables.txt; chapter "Simulation at scale").
 """
+from threading import Lock
 from typing import NamedTuple
 
+from cachetools import LRUCache, cached
 import numpy as np
 
+from lib.cache import digest
 from lib.policies.projection import mean_projection, sizes
 from lib.posterior import EXACT, blocks, coming, variances
 from lib.problem import basis_var, noise_var
@@ -39,8 +42,15 @@ class Directions(NamedTuple):
 NOTHING = 0.0, b"", b"", 0.0, 0.0       # of an item from which nothing can be learned
 
 
+def _content(problem, noise, law):
+    """A key of what `directions` depends on: neither cost nor mean, so that a report finds them once."""
+    return digest(problem.items, problem.probs, problem.Sigma, problem.noise_sd, problem.noise, problem.gamma, noise, law,
+                  (FEW, LEAST, MOST, SERVED, BANDS, ATOMS, EACH))
+
+
+@cached(LRUCache(4), key=_content, lock=Lock())
 def directions(problem, noise, law):
-    """The Directions of every item of a checked problem; noise and law as in `dtd_dp`."""
+    """The Directions of every item of a checked problem; noise and law as in `dtd_dp`.  Kept: to be read, not written."""
     var = variances(problem.items, problem.Sigma)
     scale = noise_var(problem) if noise == "model" else basis_var(problem)
     return _each(problem, law, var, scale) or _pooled(problem, law, var, scale)
