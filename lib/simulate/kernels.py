@@ -28,6 +28,8 @@ from lib.fetch import ask
 from lib.policies.index import TABLE, THOMPSON, explored
 from lib.posterior import jit
 
+AHEAD = 4               # items of a user whose memory is asked for at once
+
 inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
 
 
@@ -184,27 +186,27 @@ def forwards(rules, p, i, mean, var, z, cost):
     return index > cost or (index == cost and rules.ties[p])
 
 
-@inlined
-def look_ahead(grouped, rules, p, stream, r, n, state):
-    """Ask for the memory of a user's item n + 1, unless met in this belief, and for where that of item n + 2 stands."""
-    horizon = stream.items.shape[1]
-    if n + 2 < horizon:
-        i = stream.items[r, n + 2]
+@jit
+def look_ahead(grouped, rules, p, stream, r, first, state):
+    """Ask for the memory of AHEAD items of a user from number `first` on, and for where that of the AHEAD after them stands.
+
+    Several at a time, because to take the tuples apart takes longer than to ask; few, because the nearest cache is small.
+    """
+    items, start, met, now, n = stream.items[r], grouped.start, state.met, float(state.count[0]), rules.bonus.shape[1]
+    for i in items[max(first + AHEAD, 0):max(first + 2 * AHEAD, 0)]:
         ask(state, "met", 4 * i, 4 * i + 4)
         ask(grouped, "start", i, i + 2)
-    if 0 <= n + 1 < horizon:
-        i = stream.items[r, n + 1]
-        if state.met[i, 0] != state.count[0]:
-            at = p * rules.bonus.shape[1] + i
-            ask(grouped, "size", grouped.start[i], grouped.start[i + 1])
-            ask(rules, "bonus", at, at + 1)
+    for i in items[max(first, 0):max(first + AHEAD, 0)]:
+        if met[i, 0] != now:
+            ask(grouped, "size", start[i], start[i + 1])
             ask(grouped, "noise_sd", i, i + 1)
             ask(grouped, "high", i, i + 1)
+            ask(rules, "bonus", p * n + i, p * n + i + 1)
             if rules.kind[p] == TABLE:
-                ask(rules, "row", at, at + 1)
-                ask(rules, "other", at, at + 1)
-                ask(rules, "share", at, at + 1)
-                ask(rules, "unit", at, at + 1)
+                ask(rules, "row", p * n + i, p * n + i + 1)
+                ask(rules, "other", p * n + i, p * n + i + 1)
+                ask(rules, "share", p * n + i, p * n + i + 1)
+                ask(rules, "unit", p * n + i, p * n + i + 1)
 
 
 @jit
@@ -212,11 +214,12 @@ def play(grouped, rules, p, stream, r, state, decisions):
     """Policy p meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
     reward = 0.0
     restore(grouped, state)
-    for n in range(-2 if grouped.far else 0, len(decisions)):
-        if grouped.far:
-            look_ahead(grouped, rules, p, stream, r, n, state)
-        if n < 0:
-            continue
+    if grouped.far:
+        look_ahead(grouped, rules, p, stream, r, -AHEAD, state)
+        look_ahead(grouped, rules, p, stream, r, 0, state)
+    for n in range(len(decisions)):
+        if grouped.far and n % AHEAD == 0:
+            look_ahead(grouped, rules, p, stream, r, n + AHEAD, state)
         i, now = stream.items[r, n], float(state.count[0])
         known = state.met[i, 0] == now
         if not known:
