@@ -14,17 +14,18 @@ LINE = 64               # bytes that come at once
 
 
 def _ask(context, record, name, first, last):
-    """Ask for the elements first:last of the C-contiguous array `name` of a NamedTuple, counted flat; for nothing where there are none.
+    """Ask for the elements first:last of the C-contiguous array `name` of a NamedTuple, counted flat; nothing where first >= last.
 
-    From a kernel: `ask(grouped, "size", 8, 16)`.  It reads no more of the tuple than where the array lies, because to take an array
-    out of a tuple counts a reference, which takes longer than to ask.  The bounds are the caller's to keep; a wrong one does no harm.
+    From a kernel: `ask(grouped, "size", 8, 16)`.  It reads no more of the tuple than where the array lies, because to take
+    an array out of a tuple counts a reference, which takes longer than to ask.  A wrong bound does no harm.
     """
     fields = getattr(record, "fields", ())
     if not isinstance(name, types.StringLiteral) or name.literal_value not in fields:
         return None
     at = fields.index(name.literal_value)
     array = record.types[at]
-    if not isinstance(array, types.Array) or array.layout != "C" or not all(isinstance(end, types.Integer) for end in (first, last)):
+    if not (isinstance(array, types.Array) and array.layout == "C" and isinstance(first, types.Integer)
+            and isinstance(last, types.Integer)):
         return None
 
     def generate(context, builder, signature, args):
@@ -33,7 +34,8 @@ def _ask(context, record, name, first, last):
         first, last = (context.cast(builder, end, kind, types.intp) for end, kind in zip(args[2:], signature.args[2:]))
         start, count = (builder.mul(number, number.type(size)) for number in (first, builder.sub(last, first)))
         with cgutils.for_range_slice(builder, count.type(0), count, count.type(LINE)) as (offset, _):
-            _line(builder, builder.gep(builder.bitcast(data, byte.as_pointer()), [builder.add(start, offset)], source_etype=byte))
+            place = builder.gep(builder.bitcast(data, byte.as_pointer()), [builder.add(start, offset)], source_etype=byte)
+            _line(builder, place)
         return context.get_dummy_value()
 
     return types.void(record, name, first, last), generate

@@ -32,6 +32,7 @@ from lib.streams import Purpose, draw_items, factor, generator
 EXACT = 4096        # distinct items up to which every pair of items is met; above, the coming ones are sampled
 COMING = 1024       # how many then stand for all of them
 BLOCK = 2**20       # numbers in a block of rows
+CACHE = 2**20       # bytes that a core surely holds
 COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
 FINEST = 1e-23      # and from which its square root can
 
@@ -159,12 +160,12 @@ def _kept(problem, count, seed, rng):
 
 def stratified(problem, count, rng):
     """(count,) items, one of each of `count` strata of equal probability; neighbours are alike (see `coming`)."""
-    order = np.argsort(_leading(problem), kind="stable")
+    order = np.argsort(leading(problem), kind="stable")
     uniforms = (np.arange(count) + rng.random(count)) / count
     return order[draw_items(problem.probs[order], np.minimum(uniforms, np.nextafter(1, 0)))]
 
 
-def _leading(problem):
+def leading(problem):
     """(n,) coordinate of every item along the direction in which its worth varies most under the prior."""
     items, root = problem.items, factor(problem.Sigma)
     mean, square = problem.probs @ items, np.zeros(root.shape)

@@ -5,10 +5,8 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from lib import streams
-from lib.posterior import blocks, compile_problem
+from lib.posterior import CACHE, blocks, compile_problem
 from lib.simulate import kernels
-
-CACHE = 2**20           # bytes that a core surely holds
 
 
 class Grouped(NamedTuple):

@@ -43,7 +43,8 @@ class State(NamedTuple):
     count: np.ndarray       # (2,) number of the current belief, and of vectors in it
     gain: np.ndarray        # (width,) Sigma x of the current item
     hx: np.ndarray          # (horizon,) h.x of the current item
-    met: np.ndarray         # (n, 4) of each item: the belief in which it was met last, what x.mu and x Sigma x were, and are a priori
+    met: np.ndarray         # (n, 4) of each item: number of the belief in which it was met last; x.mu and x Sigma x
+                            # in it; x Sigma x a priori
 
 
 @jit
