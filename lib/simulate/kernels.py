@@ -274,9 +274,14 @@ def arrive(grouped, thetas, uniforms, noise, realised, stream):
             while grouped.cumulative[i] <= uniforms[r, n]:
                 i += 1
             items[r, n] = i
+            if grouped.far:
+                ask(grouped, "start", i, i + 2)
+                ask(grouped, "noise_sd", i, i + 1)
         theta = thetas[r]
         for n in range(uniforms.shape[1]):
             i = items[r, n]
+            if grouped.far and n + 1 < uniforms.shape[1]:
+                ask(grouped, "size", grouped.start[items[r, n + 1]], grouped.start[items[r, n + 1] + 1])
             value = dot(grouped, i, theta)
             feedback[r, n] = value + grouped.noise_sd[i] * noise[r, n]
             pay[r, n] = grouped.discount[n] * ((feedback[r, n] if realised else value) - grouped.cost)
