@@ -4,7 +4,7 @@ Items are n dense vectors of k features under a correlated prior, gamma .9, live
 one thread, in CPU seconds.  It first does everything at n = 100, so that kernels are loaded; `memory` is by how much its high-water
 mark then rises, in MB, and `/nk` the same in units of the items' own array, 8 n k bytes.  `setup` is what a simulation takes
 before its first user.  UCB, DTD-UCB, Thompson and KG (knowledge gradient) are thousands of decisions a second, and in brackets
-relative to n = 100 in the same process.  DTD-DP is the seconds of its tables, hindsight and full of these bounds (50 sequences), first
+relative to n = 100 in the same process, and to n = 100 with each item met once: the same work, as no item comes back.  DTD-DP is the seconds of its tables, hindsight and full of these bounds (50 sequences), first
 of the first forward made exact (64 sampled items, or all at n = 100).
 
 `--tables N` compares DTD-DP on N dense items of 10 features, whose tables are shared, with a table for each item's own law:
@@ -34,7 +34,7 @@ from lib.dp import exploration_benefits  # noqa: E402
 from lib.policies import directions  # noqa: E402
 from lib.policies.index import explored  # noqa: E402
 from lib.posterior import variances  # noqa: E402
-from lib.problem import make_problem  # noqa: E402
+from lib.problem import make_problem, noise_var  # noqa: E402
 from lib.simulate.instances import group  # noqa: E402
 from lib.simulate.replications import _player  # noqa: E402
 
@@ -76,12 +76,23 @@ def met(problem, users):
                            np.random.default_rng(0).standard_normal(life.items.shape))
 
 
+def once(problem, users):
+    """What users meet who see each of 100 items once, in an order of their own."""
+    rng = np.random.default_rng(1)
+    items = np.array([rng.permutation(100) for _ in range(users)])
+    worth = np.take_along_axis(rng.multivariate_normal(problem.mu, problem.Sigma, users) @ problem.items.T, items, axis=1)
+    feedback = worth + np.sqrt(noise_var(problem))[items] * rng.standard_normal(items.shape)
+    return simulate.Stream(items, feedback, np.zeros(items.shape), rng.standard_normal(items.shape))
+
+
 def measure(problem):
     """Decisions a second of each policy, and seconds of everything else."""
     found, stream = {}, met(problem, 128)
     for name, policy in RULES.items():
         found[name], setup = rate(problem, policy, stream)
         found.setdefault("setup", setup)
+        if len(problem.items) == 100:
+            found[name + " once"] = rate(problem, policy, once(problem, 128))[0]
     exploration_benefits.cache_clear()
     found["DTD-DP"] = seconds(lambda: policies.compile_rules(problem, [policies.dtd_dp()]))
     found["hindsight"] = seconds(lambda: bound.hindsight(problem))
@@ -101,13 +112,13 @@ def line(n, k):
     before = memory()
     found, own = (measure(make(n, k)), n * k * 8 / 1e6) if n > 100 else (small, .08 * k / 100)
     rose = memory() - before
-    rates = " ".join(f"{found[name] / 1e3:8.1f} ({found[name] / small[name]:4.2f})" for name in RULES)
+    rates = " ".join(f"{found[name] / 1e3:8.1f} ({found[name] / small[name]:4.2f} {found[name] / small[name + ' once']:4.2f})" for name in RULES)
     return f"{n:8} {k:4} {rose:8.1f} {rose / own:7.1f} {rates} " + " ".join(f"{found[name]:9.3f}" for name in SECONDS)
 
 
 def header():
     """The names of the columns."""
-    return (f"{'n':>8} {'k':>4} {'memory':>8} {'/nk':>7} " + " ".join(f"{name:>15}" for name in RULES) + " "
+    return (f"{'n':>8} {'k':>4} {'memory':>8} {'/nk':>7} " + " ".join(f"{name:>20}" for name in RULES) + " "
             + " ".join(f"{name:>9}" for name in SECONDS))
 
 

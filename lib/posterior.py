@@ -18,17 +18,21 @@ and x Sigma x = a.a is never negative.  Below FINEST its own rounding counts, an
 Kernels read a problem as an `Instance`; all that learn from one feedback at a time do so here.  The simulation has
 other forms of the same update for speed (`lib.simulate.kernels`), which the tests compare with this one.
 """
+from threading import Lock
 from typing import NamedTuple
 
+from cachetools import LRUCache, cached
 import numba
 import numpy as np
 
+from lib.cache import digest
 from lib.problem import as_count, as_covariance, as_floats, as_scalar, checked, noise_var as noise_vars
 from lib.streams import Purpose, draw_items, factor, generator
 
 EXACT = 4096        # distinct items up to which every pair of items is met; above, the coming ones are sampled
 COMING = 1024       # how many then stand for all of them
 BLOCK = 2**20       # numbers in a block of rows
+CACHE = 2**20       # bytes that a core surely holds
 COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
 FINEST = 1e-23      # and from which its square root can
 
@@ -140,17 +144,28 @@ def coming(problem, count=COMING, seed=0):
     rng = generator(seed, Purpose.COMING)
     if few(problem):
         return Coming(np.arange(len(problem.items)), problem.probs, False)
-    return Coming(stratified(problem, count, rng), np.full(count, 1 / count), True)
+    return Coming(_kept(problem, count, seed, rng).copy(), np.full(count, 1 / count), True)
+
+
+def _drawn_from(problem, count, seed, rng):
+    """A key of what `_kept` depends on: not on cost, mean, noise or discount, so that a report draws once."""
+    return digest(problem.items, problem.probs, problem.Sigma, count, str(seed))
+
+
+@cached(LRUCache(16), key=_drawn_from, lock=Lock())
+def _kept(problem, count, seed, rng):
+    """`stratified` of a generator that is made of `seed`."""
+    return stratified(problem, count, rng)
 
 
 def stratified(problem, count, rng):
     """(count,) items, one of each of `count` strata of equal probability; neighbours are alike (see `coming`)."""
-    order = np.argsort(_leading(problem), kind="stable")
+    order = np.argsort(leading(problem), kind="stable")
     uniforms = (np.arange(count) + rng.random(count)) / count
     return order[draw_items(problem.probs[order], np.minimum(uniforms, np.nextafter(1, 0)))]
 
 
-def _leading(problem):
+def leading(problem):
     """(n,) coordinate of every item along the direction in which its worth varies most under the prior."""
     items, root = problem.items, factor(problem.Sigma)
     mean, square = problem.probs @ items, np.zeros(root.shape)

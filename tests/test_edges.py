@@ -298,6 +298,7 @@ CALLS = {
 }
 INNER = {"dp.exploration_benefits": "takes arrays as bytes, which policies.compile_rules makes of a checked problem",
          "posterior.blocks": "cuts two sizes of arrays that have been checked into slices",
+         "posterior.leading": "looks at a problem that has been checked; `coming` is the public edge",
          "posterior.stratified": "takes a generator; `coming` is the public edge",
          "posterior.step": "says in its first line that it checks nothing: `update` is the public edge"}
 

@@ -491,12 +491,12 @@ STEP, REACH, FINE, DEEP = 0.1, 6.0, 0.05, 3.2
 
 
 @lru_cache(maxsize=1024)
-def exploration_benefits(x, probs, gamma, prec):
-    """Where the value leaves zero, (n,), and E / sd around it, (n, m), at precisions prec exp(STEP n), noise 1."""
+def exploration_benefits(x, probs, gamma, prec, tol=1e-3):
+    """Where the value leaves zero, (n,), and E / sd around it, (n, m), at precisions prec exp(STEP n), noise 1; tol as in `solve`."""
     x, probs = np.frombuffer(x), np.frombuffer(probs)
     if not x.any():
         return np.zeros(2), np.zeros((2, 2))
-    table = solve(x, probs, gamma, 1.0, 1 / prec, certify=False)
+    table = solve(x, probs, gamma, 1.0, 1 / prec, tol, certify=False)
     reach = REACH / -np.log(gamma) * max(x.max() ** 2, 1.0)
     sd = np.exp(-STEP / 2 * np.arange(2 + int(np.log1p(reach / prec) / STEP))) / np.sqrt(prec)
     low, high = np.full(len(sd), -8.0), np.zeros(len(sd))

@@ -5,24 +5,27 @@ different ones each has a table of its own.  Above, a table serves many items:
 
 - it starts at the smallest precision, noise variance over prior variance, of those that read it;
 - its law pools those of EACH items with nearly the same mean M(x), and is merged to ATOMS atoms and zero;
-- an item reads two tables, with means on both sides of its own, and what it finds is interpolated in M;
-- where tables are many they stand in BANDS by what M leaves open of the spread of G(. | x).
+- an item reads two tables, with means on both sides of its own, and what it finds is interpolated in M.
 
-Benefits are off by less than .01 sd at 99 of 100 points; an item at the end of M, or a point where the benefit sets in, by up to .06
-(bench/results/catalogue_tables.txt; chapter "Simulation at scale").
+On 2,000 dense items benefits are off by less than .01 sd at 99 of 100 points; where the benefit sets in by up to .02, at the ends of
+M too.  With 16 tables in each of four bands, by what M leaves open of the spread of G(. | x), it was no less.  All tables
+take some four seconds there, and 13 on 100,000 items of 64 features (bench/results/catalogue.txt).
 """
+from threading import Lock
 from typing import NamedTuple
 
+from cachetools import LRUCache, cached
 import numpy as np
 
+from lib.cache import digest
 from lib.policies.projection import mean_projection, sizes
-from lib.posterior import EXACT, blocks, coming, variances
+from lib.posterior import EXACT, coming, variances
 from lib.problem import basis_var, noise_var
 
 FEW = 64                        # different problems up to which each has its own table
-LEAST, MOST, SERVED = 8, 64, 50     # tables otherwise: one for SERVED items, within these limits
-BANDS = 4                       # from LEAST tables in each on
+LEAST, MOST, SERVED = 32, 64, 14    # tables otherwise: one for SERVED items, within these limits
 ATOMS, EACH = 12, 16            # positive atoms of a law; items whose laws a table pools
+ROUGH = 0.2                     # tolerance at which these are solved: less than what sharing them costs
 BEYOND = 0.5                    # how far outside its two tables an item may lie, in units of their distance
 
 
@@ -39,8 +42,15 @@ class Directions(NamedTuple):
 NOTHING = 0.0, b"", b"", 0.0, 0.0       # of an item from which nothing can be learned
 
 
+def _content(problem, noise, law):
+    """A key of what `directions` depends on: neither cost nor mean, so that a report finds them once."""
+    return digest(problem.items, problem.probs, problem.Sigma, problem.noise_sd, problem.noise, problem.gamma, noise, law,
+                  (FEW, LEAST, MOST, SERVED, ATOMS, EACH, ROUGH))
+
+
+@cached(LRUCache(4), key=_content, lock=Lock())
 def directions(problem, noise, law):
-    """The Directions of every item of a checked problem; noise and law as in `dtd_dp`."""
+    """The Directions of every item of a checked problem; noise and law as in `dtd_dp`.  Kept: to be read, not written."""
     var = variances(problem.items, problem.Sigma)
     scale = noise_var(problem) if noise == "model" else basis_var(problem)
     return _each(problem, law, var, scale) or _pooled(problem, law, var, scale)
@@ -69,17 +79,16 @@ def _pooled(problem, law, var, scale):
     row, share, unit = np.zeros(len(var), np.int32), np.zeros(len(var)), np.where(scale > 0, scale, 1.0)
     other = row.copy()
     tables = int(np.clip(len(live) // SERVED, LEAST, MOST))
-    bands = BANDS if tables >= LEAST * BANDS else 1
-    for band in _bands(problem, law, mean, live, bands):
-        band = band[np.argsort(mean[band], kind="stable")]
-        parts = _parts(band, np.log(mean[band]), tables // bands)
-        at, share[band] = _between(mean[band], np.array([mean[part].mean() for part in parts]))
-        row[band], other[band] = len(keys) + at, len(keys) + np.minimum(at + 1, len(parts) - 1)
-        prec = np.full(len(keys) + len(parts), np.inf)
-        for reads in row[band], other[band]:
-            np.minimum.at(prec, reads, scale[band] / var[band])
-        keys += [(-np.log(b), *_law(problem, law, part, mean[part].mean()), problem.gamma, b)
-                 for part, b in zip(parts, prec[len(keys):])]
+    if len(live):
+        live = live[np.argsort(mean[live], kind="stable")]
+        parts = _parts(live, np.log(mean[live]), tables)
+        at, share[live] = _between(mean[live], np.array([mean[part].mean() for part in parts]))
+        row[live], other[live] = 1 + at, 1 + np.minimum(at + 1, len(parts) - 1)
+        prec = np.full(1 + len(parts), np.inf)
+        for reads in row[live], other[live]:
+            np.minimum.at(prec, reads, scale[live] / var[live])
+        keys += [(-np.log(b), *_law(problem, law, part, mean[part].mean()), problem.gamma, b, ROUGH)
+                 for part, b in zip(parts, prec[1:])]
     return Directions(keys, row, other, share, unit)
 
 
@@ -91,19 +100,6 @@ def _parts(items, height, count):
     place = np.arange(len(items)) / len(items) + rise / rise[-1]
     part = np.minimum((place / 2 * count).astype(int), count - 1)
     return np.split(items, np.flatnonzero(np.diff(part)) + 1)
-
-
-def _bands(problem, law, mean, live, bands):
-    """The items `live` in that many bands, by the spread of G(. | x) over M(x) less what M(x) explains of it."""
-    if bands == 1:
-        return [live] if len(live) else []
-    stand, spread = coming(problem), np.empty(len(live))
-    for rows in blocks(len(live), len(stand.index)):
-        size = sizes(problem, law, live[rows], stand.index)
-        spread[rows] = np.sqrt(np.maximum(size**2 @ stand.probs - (size @ stand.probs)**2, 0)) / mean[live[rows]]
-    basis = np.vander(np.log(mean[live]), 3)
-    rest = spread - basis @ np.linalg.lstsq(basis, spread, rcond=None)[0]
-    return np.array_split(live[np.argsort(rest, kind="stable")], bands)
 
 
 def _between(values, nodes):

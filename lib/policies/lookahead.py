@@ -12,6 +12,19 @@ same users, items and noise.
 Knowledge gradient and information-directed sampling average over coming items: over all of them up to lib.posterior.EXACT,
 above over a stratified sample of SAMPLE, drawn once (`lib.posterior.coming`): an error of at most 6 % of a
 coming item's standard deviation.  A decision then costs no more than among SAMPLE items.
+
+Most decisions of the knowledge gradient need no sum.  Coming items fall into PARTS of neighbours, X' = centre + rest.  By
+Cauchy and Schwarz, and because a variance never grows,
+
+    st(x, X') <= |centre Sigma x| / sqrt(total) + sqrt(x Sigma x / total) sqrt(rest Sigma_0 rest)
+
+with total = x Sigma x + noise_var(x).  A gain rises with st and falls with |X'.mu - cost|.  So a part gains at most what this
+bound at its largest and its item nearest to break-even give.  Three such bounds are tried, each dearer and sharper: with Sigma centre of the belief at hand,
+and x Sigma x known to lie between (centre Sigma x)^2 / (centre Sigma centre) and the square of sqrt(centre Sigma centre) +
+sqrt((x - centre) Sigma_0 (x - centre)); with x Sigma x itself; and with the largest |X' Sigma x| of each part.  Where one is
+too little the item is discarded, else the sum decides, as if there were no bound.  Rounding is allowed for: a share of
+noise of CLEAR or more, and at most LONG updates, leave a variance wrong by less than 1e-10 of the largest square that an
+item's worth can have, and x Sigma x by less than 1e-4 of noise_var(x).
 """
 from math import log1p, sqrt
 from typing import NamedTuple
@@ -20,15 +33,19 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import streams
+from lib.fetch import ask
 from lib.normal import gain
 from lib.policies.projection import mean_projection
 from lib.policies.rules import DIRECTED, GRADIENT, PHASED, QUANTILE, ROLLOUT, SCORES, entry
-from lib.posterior import (COARSE, EXACT, Instance, blocks, coming, compile_problem, dot, inlined_jit, jit, learn, noise_share,
-                           project)
+from lib.posterior import (CACHE, COARSE, EXACT, Instance, blocks, coming, compile_problem, dot, inlined_jit, jit, leading,
+                           learn, noise_share, project, variances)
 from lib.problem import effective_horizon
 
+AHEAD = 4                       # items of a user whose memory is asked for at once
 LANES = 64                      # coming items whose products a processor works through side by side
 SAMPLE = 256                    # coming items that stand for all where these are many
+PARTS = 4                       # parts of these whose gains are bounded together
+CLEAR, LONG = 1e-6, 10_000      # share of noise from which, and horizon up to which, they are
 TINY = 1e-9                     # squared length, relative, below which a remainder counts as nothing
 GUARD = 2.0                     # standard errors that a rollout must show before it overrules its base policy
 REST = 0.02                     # discounted weight at which a rollout stops
@@ -40,6 +57,17 @@ class Futures(NamedTuple):
     users: np.ndarray       # (F, k) standard normals
     coming: np.ndarray      # (F, H) items
     noise: np.ndarray       # (F, H + 1) standard normals
+
+
+class Parts(NamedTuple):
+    """Parts of the coming items, neighbours where their worth varies most; none where nothing is bounded."""
+
+    of: np.ndarray          # (m,) the part of each coming item
+    mass: np.ndarray        # (parts,) probability
+    centre: np.ndarray      # (parts, k) mean item
+    spread: np.ndarray      # (parts,) at least the prior sd of an item's worth beside its centre's, rounding included
+    away: float             # at least the prior sd of the worth of any item beside the first centre's, likewise
+    slack: float            # by how much rounding may raise a variance, at most
 
 
 class Lookahead(NamedTuple):
@@ -54,6 +82,8 @@ class Lookahead(NamedTuple):
     sampled: bool           # whether they are a sample rather than all
     quantile: np.ndarray    # (horizon,) standard normal quantiles 1 - 1/(n + 1)
     futures: Futures
+    parts: Parts
+    far: bool               # items do not fit into a core's cache: memory is asked for ahead
 
 
 class State(NamedTuple):
@@ -63,10 +93,14 @@ class State(NamedTuple):
     Sigma: np.ndarray       # (k, k)
     known: np.ndarray       # (n,) last decision on each item: twice the number of its belief, plus 1 for a forward
     basis: np.ndarray       # (k, k) orthonormal rows: directions explored in this phase
-    phase: np.ndarray       # (5,) number of the phase, directions explored, items left to exploit; number of this belief, and
-                            # of the one of which the two below are
+    phase: np.ndarray       # (6,) number of the phase, directions explored, items left to exploit; number of this belief, of
+                            # the one of which the two below are, and of that of the next four
     taken: np.ndarray       # (m,) of information-directed sampling: which coming items it forwards
     stop: np.ndarray        # (2,) expected regret and information of what it does
+    toward: np.ndarray      # (k, parts) of the knowledge gradient's bound: Sigma centre,
+    own: np.ndarray         # (parts + 1,) centre Sigma centre, rounded up, and at most x Sigma x of any item,
+    near: np.ndarray        # (parts,) and the smallest |X'.mu - cost| in each part
+    steps: np.ndarray       # (parts,) room
 
 
 @inlined_jit
@@ -106,6 +140,63 @@ def gradient(instance, ahead, mu, Sigma, i, enough):
                 if gained > enough:
                     return gained
     return gained
+
+
+@jit
+def survey(instance, ahead, state):
+    """What `too_little` reads of this belief."""
+    parts, means, total = ahead.parts, np.empty(LANES), np.empty(len(state.mu))
+    low, high = np.full(PARTS, np.inf), np.full(PARTS, -np.inf)
+    for first in range(0, len(ahead.weights), LANES):
+        count = min(LANES, len(ahead.weights) - first)
+        products(ahead.coming, first, count, state.mu, means)
+        for j in range(count):
+            g, net = parts.of[first + j], means[j] - instance.cost
+            low[g], high[g] = min(low[g], net), max(high[g], net)
+    for g in range(PARTS):
+        state.near[g], total[:] = max(low[g], -high[g], 0.0), 0.0
+        for a in range(len(total)):
+            for b in range(len(total)):
+                total[b] += parts.centre[g, a] * state.Sigma[a, b]
+        state.own[g], state.toward[:, g] = max(inner(parts.centre[g], total), 0.0) + parts.slack, total
+    state.own[PARTS] = (sqrt(state.own[0]) + parts.away) ** 2
+    state.phase[5] = state.phase[3]
+
+
+@jit
+def bounded(ahead, state, scale, share):
+    """At most the gain, where a part's st is at most |steps| scale + share spread."""
+    gained = 0.0
+    for g in range(PARTS):
+        gained += ahead.parts.mass[g] * gain(state.near[g], abs(state.steps[g]) * scale + share * ahead.parts.spread[g])
+    return gained
+
+
+@jit
+def too_little(instance, ahead, state, i, enough):
+    """Is `gradient` of item i below `enough` in this belief, by one of three bounds?  False where none says so."""
+    if state.phase[5] != state.phase[3]:
+        survey(instance, ahead, state)
+    steps, most, noise = state.steps, 0.0, (1 - 1e-4) * instance.noise_var[i]
+    products(state.toward, 0, PARTS, ahead.items[i], steps)
+    for g in range(PARTS):
+        most = max(most, steps[g] * steps[g] / state.own[g])
+    widest = state.own[PARTS]
+    if bounded(ahead, state, 1 / sqrt(most + noise), sqrt(widest / (widest + noise))) < enough:
+        return True
+    along, found = np.empty(len(state.mu)), np.empty(LANES)
+    var = project(instance, i, state.Sigma, along)
+    scale = 1 / sqrt(var + noise)
+    if bounded(ahead, state, scale, scale * sqrt(var + 1e-4 * noise)) < enough:
+        return True
+    steps[:] = 0.0
+    for first in range(0, len(ahead.weights), LANES):
+        count = min(LANES, len(ahead.weights) - first)
+        products(ahead.coming, first, count, along, found)
+        for j in range(count):
+            g = ahead.parts.of[first + j]
+            steps[g] = max(steps[g], abs(found[j]))
+    return bounded(ahead, state, scale, 0.0) < enough
 
 
 @jit
@@ -239,6 +330,8 @@ def by_gain(instance, ahead, state, kind, alpha, i, net):
         return net > 0.0
     later = alpha * instance.gamma / (1 - instance.gamma)
     if kind == GRADIENT:
+        if len(ahead.parts.mass) > 0 and too_little(instance, ahead, state, i, (1 - 1e-6) * -net / later):
+            return False
         return later * gradient(instance, ahead, state.mu, state.Sigma, i, -net / later) > -net
     var = project(instance, i, state.Sigma, np.empty(len(state.mu)))
     sd = var / sqrt(var + instance.noise_var[i]) if var > 0.0 else 0.0
@@ -266,12 +359,24 @@ def decide(instance, ahead, state, rule, i, n):
 
 
 @jit
+def look_ahead(instance, ahead, stream, r, first, state):
+    """Ask for the memory of AHEAD items of a user, from number `first` on (`lib.fetch`)."""
+    k = ahead.items.shape[1]
+    for i in stream.items[r, first:first + AHEAD]:
+        ask(ahead, "items", i * k, (i + 1) * k)
+        ask(state, "known", i, i + 1)
+        ask(instance, "noise_var", i, i + 1)
+
+
+@jit
 def play(instance, ahead, rule, stream, r, state, decisions):
     """One policy meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
     room, reward = np.empty(len(state.mu)), 0.0
     state.mu[:], state.Sigma[:] = instance.mu, instance.Sigma
     state.phase[0], state.phase[1], state.phase[2], state.phase[3] = 1, 0, 0, state.phase[3] + 1
     for n in range(len(decisions)):
+        if ahead.far and n % AHEAD == 0:
+            look_ahead(instance, ahead, stream, r, n + AHEAD, state)
         i = stream.items[r, n]
         decisions[n] = decide(instance, ahead, state, rule, i, n)
         if decisions[n]:
@@ -286,8 +391,9 @@ def run(instance, ahead, rules, stream, rewards, decisions):
     """Every policy on every replication of `stream`: fills rewards (P, R) and decisions (P, R, horizon)."""
     kinds, alphas, futures = rules
     n, k = ahead.items.shape
-    state = State(np.empty(k), np.empty((k, k)), np.zeros(n, np.int64), np.empty((k, k)), np.zeros(5, np.int64),
-                  np.empty(len(ahead.weights), np.int8), np.empty(2))
+    state = State(np.empty(k), np.empty((k, k)), np.zeros(n, np.int64), np.empty((k, k)), np.zeros(6, np.int64),
+                  np.empty(len(ahead.weights), np.int8), np.empty(2),
+                  np.empty((k, PARTS)), np.empty(PARTS + 1), np.empty(PARTS), np.empty(PARTS))
     for p in range(len(kinds)):
         rule = kinds[p], alphas[p], futures[p]
         for r in range(rewards.shape[1]):
@@ -307,7 +413,26 @@ def make_lookahead(problem, policies, horizon):
     sample = problem._replace(items=problem.items[index], probs=weights, noise=noise)
     return Lookahead(problem.items, mean_projection(problem) if SCORES in kinds else np.zeros(0),
                      dimension(problem) if PHASED in kinds else 0, np.ascontiguousarray(sample.items.T), weights,
-                     compile_problem(sample), sampled, ndtri(1 - 1 / (np.arange(horizon) + 2)), futures)
+                     compile_problem(sample), sampled, ndtri(1 - 1 / (np.arange(horizon) + 2)), futures,
+                     make_parts(problem, sample, sampled, GRADIENT in kinds and 1 < horizon <= LONG),
+                     problem.items.nbytes > CACHE)
+
+
+def make_parts(problem, sample, sampled, wanted):
+    """The Parts of the coming items of `sample`: none unless wanted, where they are few, or where noise is too little."""
+    m, k = sample.items.shape
+    if not wanted or m <= LANES or noise_share(problem) < CLEAR:
+        return Parts(np.zeros(m, np.int64), np.zeros(0), np.zeros((0, k)), np.zeros(0), 0.0, 0.0)
+    order, of = np.arange(m) if sampled else np.argsort(leading(sample), kind="stable"), np.empty(m, np.int64)
+    of[order] = np.arange(m) * PARTS // m
+    centre = np.array([sample.items[of == g].mean(axis=0) for g in range(PARTS)])
+    rest = np.array([variances(sample.items[of == g] - centre[g], problem.Sigma).max() for g in range(PARTS)])
+    sd, largest, away = np.sqrt(np.diag(problem.Sigma)), 0.0, 0.0
+    for rows in blocks(*problem.items.shape):
+        largest = max(largest, (np.abs(problem.items[rows]) @ sd).max())
+        away = max(away, variances(problem.items[rows] - centre[0], problem.Sigma).max())
+    slack = float(1e-10 * largest**2)
+    return Parts(of, np.bincount(of, sample.probs, PARTS), centre, np.sqrt(rest + slack), float(np.sqrt(away + slack)), slack)
 
 
 def dimension(problem):

@@ -5,7 +5,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from lib import streams
-from lib.posterior import blocks, compile_problem
+from lib.posterior import CACHE, blocks, compile_problem
 from lib.simulate import kernels
 
 
@@ -16,7 +16,7 @@ class Grouped(NamedTuple):
     """
 
     start: np.ndarray
-    feature: np.ndarray
+    feature: np.ndarray     # (nnz,), or (k,) where every item has every feature
     size: np.ndarray
     noise_var: np.ndarray
     probs: np.ndarray
@@ -34,6 +34,8 @@ class Grouped(NamedTuple):
     guide: np.ndarray       # (m,) the item at which the search for u in [j/m, (j + 1)/m) begins
     discount: np.ndarray    # (horizon,) gamma^n
     vectors: bool           # keep the vectors h instead of the matrix
+    dense: bool             # every item has every feature, so that their numbers are listed once
+    far: bool               # items do not fit into a core's cache, so that the next one's memory is asked for
 
 
 class Stream(NamedTuple):
@@ -67,13 +69,18 @@ def group(problem, horizon):
     span[full] = groups[np.repeat(np.arange(len(sizes)), sizes)[instance.feature[start[:-1][full]]]]
     vectors = sizes.max() >= 32 and horizon <= 2 * sizes.max()
     cells = max(len(full), min(8 * len(full), 4096))        # many, so that the search seldom takes a step
+    dense = len(instance.size) == len(full) * len(order)
+    prior_gain = np.zeros((len(full) if vectors else 0, width))
+    if dense:
+        instance = instance._replace(feature=instance.feature[:len(order)].copy())
     grouped = Grouped(
         **instance._asdict(),
         low=span[:, 0].astype(np.uint64), high=span[:, 1].astype(np.uint64), groups=groups.astype(np.uint64),
-        prior_gain=np.zeros((len(full) if vectors else 0, width)), prior_var=np.zeros(len(full)),
+        prior_gain=prior_gain, prior_var=np.zeros(len(full)),
         noise_sd=np.sqrt(instance.noise_var), cumulative=streams.cumulative(problem.probs),
         guide=streams.draw_items(problem.probs, np.arange(cells) / cells),
-        discount=problem.gamma ** np.arange(1, horizon + 1), vectors=bool(vectors))
+        discount=problem.gamma ** np.arange(1, horizon + 1), vectors=bool(vectors),
+        dense=dense, far=instance.size.nbytes + prior_gain.nbytes > CACHE)
     kernels.tabulate(grouped)
     return grouped, order
 

@@ -1,6 +1,6 @@
 """The simulation's inner loops: one replication is a user, a stream of items, and every policy on it.
 
-Three facts save work and change no number beyond rounding.
+Four facts save work and change no number beyond rounding.
 Groups.  Features fall into groups that neither the prior nor an item connects; an item moves the belief
 about its own group only, so loops run over a group: one element where items are unit vectors and the
 prior is independent.
@@ -9,6 +9,9 @@ that has been seen before are looked up.
 Form.  After f forwards Sigma = prior - sum of f terms h h' (lib.posterior).  Either the k x k matrix is
 kept, at k^2 a decision, or the f vectors h are, at k f a decision and k f more a forward: less where
 the horizon is short beside k.  The prior's part, Sigma_0 x and x Sigma_0 x, is tabulated for every item.
+
+Memory ahead.  Where items are very many each lies in memory that no cache holds.  The stream says which come next, so
+that their lines are asked for while the current one is decided (`lib.fetch`).
 
 The update of a belief is that of lib.posterior in forms that the dense one cannot be: on a group, on a thin set of
 vectors, with loops that vectorise.  tests/test_simulate.py compares them with it.
@@ -21,8 +24,11 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from lib.fetch import ask
 from lib.policies.index import TABLE, THOMPSON, explored
 from lib.posterior import jit
+
+AHEAD = 4               # items of a user whose memory is asked for at once
 
 inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
 
@@ -37,9 +43,8 @@ class State(NamedTuple):
     count: np.ndarray       # (2,) number of the current belief, and of vectors in it
     gain: np.ndarray        # (width,) Sigma x of the current item
     hx: np.ndarray          # (horizon,) h.x of the current item
-    mean: np.ndarray        # (n,) x.mu of each item
-    var: np.ndarray         # (n,) x Sigma x
-    seen: np.ndarray        # (n,) the belief for which these were computed
+    met: np.ndarray         # (n, 4) of each item: number of the belief in which it was met last; x.mu and x Sigma x
+                            # in it; x Sigma x a priori
 
 
 @jit
@@ -47,9 +52,10 @@ def make_state(grouped):
     """Room for one belief and what is computed from it."""
     n, (k, width), horizon = len(grouped.low), grouped.Sigma.shape, len(grouped.discount)
     full, steps = (0, horizon) if grouped.vectors else (k, 0)
+    met = np.zeros((n, 4))                                  # side by side, because they lie far away where items are many
+    met[:, 3] = grouped.prior_var
     return State(np.empty(width), np.empty((full, width)), np.empty((steps, width)), np.empty((k, steps)),
-                 np.zeros(2, np.uint64), np.empty(width), np.empty(steps),
-                 np.empty(n), np.empty(n), np.zeros(n, np.uint64))
+                 np.zeros(2, np.uint64), np.empty(width), np.empty(steps), met)
 
 
 @inlined
@@ -58,15 +64,16 @@ def dot(grouped, i, vector):
     a = b = c = d = 0.0
     size, feature, start = grouped.size, grouped.feature, grouped.start
     e, end = start[i], start[i + 1]
+    f = 0 if grouped.dense else e
     while e + 4 <= end:
-        a += size[e] * vector[feature[e]]
-        b += size[e + 1] * vector[feature[e + 1]]
-        c += size[e + 2] * vector[feature[e + 2]]
-        d += size[e + 3] * vector[feature[e + 3]]
-        e += 4
+        a += size[e] * vector[feature[f]]
+        b += size[e + 1] * vector[feature[f + 1]]
+        c += size[e + 2] * vector[feature[f + 2]]
+        d += size[e + 3] * vector[feature[f + 3]]
+        e, f = e + 4, f + 4
     while e < end:
-        a += size[e] * vector[feature[e]]
-        e += 1
+        a += size[e] * vector[feature[f]]
+        e, f = e + 1, f + 1
     return (a + b) + (c + d)
 
 
@@ -75,19 +82,20 @@ def rows(grouped, i, matrix, low, high, out):
     """out[low:high] = sum over the features j of item i of x_j matrix[j, low:high], four rows at a time."""
     size, feature, start = grouped.size, grouped.feature, grouped.start
     e, end = start[i], start[i + 1]
+    f = 0 if grouped.dense else e
     for a in range(low, high):
         out[a] = 0.0
     while e + 4 <= end:
-        i0, i1, i2, i3 = feature[e], feature[e + 1], feature[e + 2], feature[e + 3]
+        i0, i1, i2, i3 = feature[f], feature[f + 1], feature[f + 2], feature[f + 3]
         x0, x1, x2, x3 = size[e], size[e + 1], size[e + 2], size[e + 3]
         for a in range(low, high):
             out[a] += (x0 * matrix[i0, a] + x1 * matrix[i1, a]) + (x2 * matrix[i2, a] + x3 * matrix[i3, a])
-        e += 4
+        e, f = e + 4, f + 4
     while e < end:
-        i0, x0 = feature[e], size[e]
+        i0, x0 = feature[f], size[e]
         for a in range(low, high):
             out[a] += x0 * matrix[i0, a]
-        e += 1
+        e, f = e + 1, f + 1
 
 
 @jit
@@ -124,7 +132,7 @@ def project_matrix(grouped, state, i):
 @jit
 def project_vectors(grouped, state, i):
     """x Sigma x of item i in the other form; leaves `hx`."""
-    hx, var = state.hx, grouped.prior_var[i]
+    hx, var = state.hx, state.met[i, 3]
     rows(grouped, i, state.ht, np.uint64(0), state.count[1], hx)
     for m in range(state.count[1]):
         var -= hx[m] * hx[m]
@@ -180,22 +188,51 @@ def forwards(rules, p, i, mean, var, z, cost):
 
 
 @jit
+def look_ahead(grouped, rules, p, stream, r, first, state):
+    """Ask for the memory of AHEAD items of a user from number `first` on, and for where that of the AHEAD after them stands.
+
+    Several at a time, because to take the tuples apart takes longer than to ask; few, because the nearest cache is small.
+    """
+    items, start, met, now, n = stream.items[r], grouped.start, state.met, float(state.count[0]), rules.bonus.shape[1]
+    for i in items[max(first + AHEAD, 0):max(first + 2 * AHEAD, 0)]:
+        ask(state, "met", 4 * i, 4 * i + 4)
+        ask(grouped, "start", i, i + 2)
+    for i in items[max(first, 0):max(first + AHEAD, 0)]:
+        if met[i, 0] != now:
+            ask(grouped, "size", start[i], start[i + 1])
+            ask(grouped, "noise_sd", i, i + 1)
+            ask(grouped, "high", i, i + 1)
+            ask(rules, "bonus", p * n + i, p * n + i + 1)
+            if rules.kind[p] == TABLE:
+                ask(rules, "row", p * n + i, p * n + i + 1)
+                ask(rules, "other", p * n + i, p * n + i + 1)
+                ask(rules, "share", p * n + i, p * n + i + 1)
+                ask(rules, "unit", p * n + i, p * n + i + 1)
+
+
+@jit
 def play(grouped, rules, p, stream, r, state, decisions):
     """Policy p meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
     reward = 0.0
     restore(grouped, state)
+    if grouped.far:
+        look_ahead(grouped, rules, p, stream, r, -AHEAD, state)
+        look_ahead(grouped, rules, p, stream, r, 0, state)
     for n in range(len(decisions)):
-        i = stream.items[r, n]
-        known = state.seen[i] == state.count[0]
+        if grouped.far and n % AHEAD == 0:
+            look_ahead(grouped, rules, p, stream, r, n + AHEAD, state)
+        i, now = stream.items[r, n], float(state.count[0])
+        known = state.met[i, 0] == now
         if not known:
-            state.var[i] = project_vectors(grouped, state, i) if grouped.vectors else project_matrix(grouped, state, i)
-            state.mean[i], state.seen[i] = dot(grouped, i, state.mu), state.count[0]
-        decisions[n] = forwards(rules, p, i, state.mean[i], state.var[i], stream.thompson[r, n], grouped.cost)
+            state.met[i, 2] = project_vectors(grouped, state, i) if grouped.vectors else project_matrix(grouped, state, i)
+            state.met[i, 1], state.met[i, 0] = dot(grouped, i, state.mu), now
+        mean, var = state.met[i, 1], state.met[i, 2]
+        decisions[n] = forwards(rules, p, i, mean, var, stream.thompson[r, n], grouped.cost)
         if decisions[n]:
             reward += stream.pay[r, n]
             if grouped.high[i] > 0:
-                sd = np.sqrt(state.var[i] + grouped.noise_sd[i] ** 2)
-                surprise = (stream.feedback[r, n] - state.mean[i]) / sd
+                sd = np.sqrt(var + grouped.noise_sd[i] ** 2)
+                surprise = (stream.feedback[r, n] - mean) / sd
                 if grouped.vectors:
                     if known:
                         project_vectors(grouped, state, i)
@@ -237,9 +274,14 @@ def arrive(grouped, thetas, uniforms, noise, realised, stream):
             while grouped.cumulative[i] <= uniforms[r, n]:
                 i += 1
             items[r, n] = i
+            if grouped.far:
+                ask(grouped, "start", i, i + 2)
+                ask(grouped, "noise_sd", i, i + 1)
         theta = thetas[r]
         for n in range(uniforms.shape[1]):
             i = items[r, n]
+            if grouped.far and n + 1 < uniforms.shape[1]:
+                ask(grouped, "size", grouped.start[items[r, n + 1]], grouped.start[items[r, n + 1] + 1])
             value = dot(grouped, i, theta)
             feedback[r, n] = value + grouped.noise_sd[i] * noise[r, n]
             pay[r, n] = grouped.discount[n] * ((feedback[r, n] if realised else value) - grouped.cost)

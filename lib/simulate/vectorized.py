@@ -63,8 +63,9 @@ def gather(grouped, stream, first, arrivals):
             i = stream.items[r, n]
             for a in range(arrivals.x.shape[1]):
                 arrivals.x[n, a, lane] = 0.0
-            for e in range(grouped.start[i], grouped.start[i + 1]):
-                arrivals.x[n, grouped.feature[e], lane] = grouped.size[e]
+            start = grouped.start[i]
+            for e in range(start, grouped.start[i + 1]):
+                arrivals.x[n, grouped.feature[e - start if grouped.dense else e], lane] = grouped.size[e]
             arrivals.items[n, lane], arrivals.noise_var[n, lane] = i, grouped.noise_var[i]
             arrivals.feedback[n, lane], arrivals.pay[n, lane] = stream.feedback[r, n], stream.pay[r, n]
             arrivals.thompson[n, lane] = stream.thompson[r, n]
