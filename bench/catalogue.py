@@ -4,11 +4,14 @@ Items are n dense vectors of k features under a correlated prior, gamma .9, live
 one thread, in CPU seconds.  It first does everything at n = 100, so that kernels are loaded; `memory` is by how much its high-water
 mark then rises, in MB, and `/nk` the same in units of the items' own array, 8 n k bytes.  `setup` is what a simulation takes
 before its first user.  UCB, DTD-UCB, Thompson and KG (knowledge gradient) are thousands of decisions a second, and in brackets
-relative to n = 100 in the same process, and to n = 100 with each item met once: the same work, as no item comes back.  DTD-DP is the seconds of its tables, hindsight and full of these bounds (50 sequences), first
-of the first forward made exact (64 sampled items, or all at n = 100).
+relative to n = 100 in the same process, and to n = 100 with each item met once: the same work, as no item comes back.  DTD-DP
+is the seconds of its tables, hindsight and full of these bounds (50 sequences), first of the first forward made exact (64 sampled
+items, or all at n = 100).
 
 `--tables N` compares DTD-DP on N dense items of 10 features, whose tables are shared, with a table for each item's own law:
 CPU seconds an item, the difference in benefit / sd over all items, net means and precisions, and values on common users.
+`--theorem N ...` brackets Theorem 1 for N items of 4 features to 1 %: width over value, CPU seconds, and by how much the process's
+high-water mark rises above what it is with 1,000 items, in MB, the items' own array apart.
 `--limits RUNS` counts instead how often the one-sided 95 % limit from sampled items holds at n = 60, where the finite sum is known.
 """
 import os
@@ -137,6 +140,25 @@ def limits(runs):
     return lines
 
 
+def memory():
+    """The process's high-water mark so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def theorem(sizes, k=4):
+    """Lines: Theorem 1 for catalogues of these sizes, smallest first."""
+    bound.decomposition(make(1000, k), .01)                             # kernels are loaded
+    lines, base = [f"{'n':>8} {'lower':>9} {'upper':>9} {'width':>7} {'seconds':>8} {'MB':>7}"], memory()
+    print(lines[0], flush=True)
+    for n in sizes:
+        problem, start = make(n, k), time.process_time()
+        found = bound.decomposition(problem, .01)
+        spent, extra = time.process_time() - start, max(memory() - base - problem.items.nbytes / 1e6, 0)
+        lines.append(f"{n:8} {found.lower:9.5f} {found.upper:9.5f} {(found.upper - found.lower) / found.value:7.4f} {spent:8.1f} {extra:7.0f}")
+        print(lines[-1], flush=True)
+    return lines
+
+
 def each_own_table(function):
     """What `function` gives where every item has a table of its own law."""
     usual, directions.FEW = directions.FEW, 10**6
@@ -195,6 +217,7 @@ if __name__ == "__main__":
     parser.add_argument("--one", type=int, nargs=2)
     parser.add_argument("--limits", type=int)
     parser.add_argument("--tables", type=int)
+    parser.add_argument("--theorem", type=int, nargs="+")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     if args.one:
@@ -202,6 +225,7 @@ if __name__ == "__main__":
     else:
         lines = [f"{args.limits} runs, {datetime.date.today()}", *limits(args.limits)] if args.limits else [
             f"20,000 users, {datetime.date.today()}", *tables(args.tables)] if args.tables else [
+            f"one thread, {datetime.date.today()}", *theorem(args.theorem)] if args.theorem else [
             f"one thread, CPU seconds, {datetime.date.today()}", *table([(n, k) for n in args.items for k in args.features], args.out)]
         if args.out:
             args.out.write_text("\n".join(lines) + "\n")

@@ -58,7 +58,7 @@ SPECS = {spec.name: spec for spec in (
     Spec("ratings_held_out", "rated", horizon=PAPER, costs=STARS, tuning=(2048, 20_000), thetas="held_out"),
     Spec("documents", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(128, 40_000), tuning=(128, 20_000),
          tol=None, seed=6),
-    Spec("documents_held_out", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(282, 10_000), tuning=(128, 10_000),
+    Spec("documents_held_out", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(564, 10_000), tuning=(128, 10_000),
          tol=None, thetas="held_out", seed=6),
     Spec("documents_50", "documents", (*LIBRARY, ("topics", 50)), FIFTY, horizon=PAPER, replications=(64, 10_000),
          tuning=(64, 5_000), tol=None, seed=6))}
