@@ -4,7 +4,7 @@ import pytest
 
 from lib import bound, estimate, experiments, policies, simulate
 from lib.estimate import sample_mean
-from lib.experiments import comparison
+from lib.experiments import comparison, problems
 from lib.problem import effective_horizon, make_problem
 
 A = (0.3, 1.0, 3.0)
@@ -195,3 +195,21 @@ def test_the_grids_of_the_papers_policies():
     ucb, dtd = experiments.families(p, ("UCB", "DTD-UCB"))
     assert ucb.alphas == pytest.approx([0, .32, .35, .4, .5, .7, 1.1])
     assert dtd.alphas == pytest.approx(np.array(ucb.alphas) / .75)
+
+
+@pytest.mark.parametrize("mean, unit", [(0.0, 1.0), (3.0, 1.0), (-2.0, 1e-3), (.5, 1e6)])
+def test_grids_do_not_depend_on_units_or_the_zero_of_rewards(mean, unit):
+    """The same items in other units of reward and with other prior means, as far below the cost: the same alphas."""
+    p = problems.from_knobs(problems.Knobs(cost=.4, mix=.5))
+    moved = p._replace(mu=unit * (p.mu + mean), Sigma=unit**2 * p.Sigma, noise_sd=unit * p.noise_sd, cost=unit * (p.cost + mean))
+    names = "UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"
+    for one, other in zip(experiments.families(p, names), experiments.families(moved, names)):
+        assert one.alphas == pytest.approx(other.alphas, rel=1e-9)
+    assert experiments.families(p, ["UCB"])[0].alphas[1] == pytest.approx(.42)
+
+
+def test_grids_where_nothing_falls_short_begin_at_zero():
+    p = problems.from_knobs(problems.Knobs(cost=-.4))
+    assert experiments.families(p, ["UCB"])[0].alphas[:2] == (0, .02)
+    known = p._replace(Sigma=0 * p.Sigma, cost=1.0)
+    assert experiments.families(known, ["UCB"])[0].alphas[:2] == (0, .02)

@@ -16,6 +16,7 @@ import numpy as np
 from lib import bound, policies, simulate, streams
 from lib.estimate import controlled_rows, half_width, sample_mean
 from lib.policies.rules import as_policies
+from lib.posterior import variances
 from lib.problem import Estimate, as_choice, as_count, as_floats, as_made, as_numbers, checked, effective_horizon
 
 TUNING, EVALUATION = 1, 2            # seeds are (seed, purpose), `_apart`
@@ -41,17 +42,38 @@ class Values(NamedTuple):
 def families(problem, names):
     """Families of the policies `names`, of the paper's and the knowledge gradient, with the book's grids of alpha.
 
-    UCB has 0 and values just above the cost, below which an item of prior mean 0 and standard deviation 1 is never
-    forwarded; DTD-UCB the same divided by the largest of its M, so that both treat the item with the most to say alike.
+    UCB has 0 and values just above the standard deviations by which an item's prior mean falls short of the cost, below which it is
+    never forwarded; DTD-UCB the same divided by the largest of its M, so that both treat the item with the most to say alike.
     """
     problem = checked(problem)
-    grid = np.append(0, max(problem.cost, 0) + np.array([.02, .05, .1, .2, .4, .8]))
+    grid = np.append(0, short_of(problem) + np.array([.02, .05, .1, .2, .4, .8]))
     rules = {"UCB": (policies.ucb, grid), "DTD-DP": (policies.dtd_dp, np.geomspace(.5, 2.5, 5)),
              "Knowledge gradient": (policies.knowledge_gradient, np.geomspace(.5, 3, 5)),
              "DTD-DP (1)": (policies.dtd_dp, [1.0]), "Knowledge gradient (1)": (policies.knowledge_gradient, [1.0])}
     for name, law in (("DTD-UCB", "euclid"), ("DTD-UCB, prior", "prior")):
-        rules[name] = partial(policies.dtd_ucb, law=law), grid / policies.mean_projection(problem, law).max()
+        most = policies.mean_projection(problem, law).max()
+        rules[name] = partial(policies.dtd_ucb, law=law), grid / (most if most > 0 else 1)
     return [Candidate(name, rules[name][0], tuple(rules[name][1])) for name in _among(names, rules)]
+
+
+def short_of(problem):
+    """By how many prior standard deviations an item's mean falls short of the cost, the median over those that do, 0 for none.
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> short_of(make_problem([[1, 0], [0, 1]], [.5, .5], [3, 1], [[1, 0], [0, 4]], 1, 2, .9))
+    0.5
+    """
+    sd = np.sqrt(variances(problem.items, problem.Sigma))
+    low = problem.cost - problem.items @ problem.mu
+    some = np.flatnonzero((low > 0) & (sd > 0) & (problem.probs > 0))
+    if not len(some):
+        return 0.0
+    depth, weight = low[some] / sd[some], problem.probs[some]
+    order = np.argsort(depth, kind="stable")
+    middle = order[np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)]
+    return float(np.round(depth[middle], 12))
 
 
 def _among(names, known):
