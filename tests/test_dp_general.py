@@ -33,7 +33,8 @@ def commitment(asked, mean, sd):
     return (np.maximum(pay, 0) @ asked["probs"]).mean(-1) / (1 - asked["gamma"])
 
 
-@pytest.mark.parametrize("seeds", (range(20), range(20, 40)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", (range(500), range(500, 1000)), ids=("first half", "second half"))
 def test_brackets_of_random_problems_overlap_and_lie_between_commitment_and_hindsight(seeds):
     for seed in seeds:
         asked, mean = drawn(seed)
