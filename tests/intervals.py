@@ -1,6 +1,6 @@
 """Certified sweeps of one information in interval arithmetic (Arb, through python-flint): every number is an enclosure.
 
-Plain loops from the formulas of the chapter "The dynamic program"; nothing of lib is imported.  Given are a sweep's
+Plain loops from the formulas of the chapter "The certified sweep"; nothing of lib is imported.  Given are a sweep's
 choices, which may be any: levels of precision, lattices, where tails are cut, and how much a lower law is narrowed.
 """
 import math

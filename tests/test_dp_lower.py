@@ -1,4 +1,4 @@
-"""The lower sweep of several informations, against what its proof needs (chapter "The dynamic program")."""
+"""The lower sweep of several informations, against what its proof needs (chapter "The certified sweep")."""
 import math
 
 import numpy as np

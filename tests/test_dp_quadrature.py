@@ -1,4 +1,4 @@
-"""Laws of one step of the mean: mass, mean, and convex order against the normal law (chapter "The dynamic program")."""
+"""Laws of one step of the mean: mass, mean, and convex order against the normal law (chapter "The certified sweep")."""
 import numpy as np
 import pytest
 from scipy.stats import norm

@@ -1,4 +1,4 @@
-"""The upper sweep and its steps, against the formulas that they stand for (chapter "The dynamic program")."""
+"""The upper sweep and its steps, against the formulas that they stand for (chapter "The certified sweep")."""
 import math
 
 import numpy as np

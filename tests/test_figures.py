@@ -27,6 +27,7 @@ CALLS = {
                                                 np.ones(2), [[1, 0]]),
     "work": lambda: figures.width_against_work({"ours": (np.array([1., 10, 100]), np.array([1., .1, .01]))}),
     "envelopes": lambda: figures.envelopes(COSTS, {"a": (-LINE, LINE)}),
+    "laws": lambda: figures.laws(COSTS, (LINE, -LINE), COSTS, LINE + 1, {"upper law": LINE, "lower law": LINE / 2}),
     "map": lambda: figures.forwarding_map({"UCB": GRID / 12, "DTD-DP, tuned": GRID / 12}, ["x", "y", "z"]),
     "ledger": lambda: figures.ledger_bars(["one", "two"], np.array([1., -1]), np.array([.5, -2]), np.array([2., -.5]),
                                            ["holds", "does not hold"]),
@@ -116,6 +117,13 @@ def test_gifts_are_stacked_as_shares_of_the_first():
     assert bottoms == [[(0, 100)] * 3, [(100, 50)] * 3, [(150, 25)] * 3]
     levels = [segment[0][1] for lines in axes.collections for segment in lines.get_segments()]
     assert levels == pytest.approx([50] * 3 + [100 / 3] * 3) and "a" in texts(CALLS["gifts"]())
+
+
+def test_laws_are_drawn_beside_what_they_replace():
+    left, right = CALLS["laws"]().axes
+    assert [line.get_ydata().tolist() for line in left.lines] == [LINE.tolist(), (LINE + 1).tolist()]
+    assert [line.get_ydata().tolist() for line in right.lines] == [(-LINE).tolist(), LINE.tolist(), (LINE / 2).tolist()]
+    assert {"value", "chords between nodes", "normal step", "upper law", "lower law"} <= set(texts(CALLS["laws"]()))
 
 
 def test_slopes_are_those_of_the_logarithms():

@@ -15,7 +15,7 @@ changes Bellman's operator to one side at w, and the operator is monotone and a 
 that side of w, at every state.  The ends with their own informations, low^2 and high^2, would not do: what more information
 adds is not convex in it, so that spreading it may lower the value.
 
-The dynamic program merges magnitudes by the same argument (`lib.dp.grid`, chapter "The dynamic program", section "Many magnitudes"), but
+The dynamic program merges magnitudes by the same argument (`lib.dp.grid`, chapter "The certified sweep", section "Many magnitudes"), but
 holds them all at first, several times.  Here a feature's magnitudes are merged before it sees them, one feature after the other.
 
 Magnitudes below NARROWEST of the largest are one class, whose lower end is the smallest; below, an item of that class counts as

@@ -2,7 +2,7 @@
 
 Forwarding an atom pays x m - charge and teaches one of the program's informations, or nothing.  Of the value w the sweeps
 keep D = w - line - K m^+ at the nodes -n d .. n d of each level, with K = E|x| / (1 - gamma) and `line` what commitment earns
-far to the left; the mean is counted from where the two lines of commitment meet (chapter "The dynamic program", section
+far to the left; the mean is counted from where the two lines of commitment meet (chapter "The certified sweep", section
 "Items of any sign, charges of any kind").
 """
 import math

@@ -1,7 +1,7 @@
 """What the two certified sweeps share: their levels, Bellman's equation on a level, and what lies beyond a lattice.
 
 `lib.dp.upper` and `lib.dp.lower` sweep the levels of precision from the last one down; both keep D = w - K m^+ at the
-nodes -n d .. n d of each level (table units, see lib.dp.grid; chapter "The dynamic program").
+nodes -n d .. n d of each level (table units, see lib.dp.grid; chapter "The certified sweep").
 """
 import math
 

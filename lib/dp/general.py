@@ -6,7 +6,7 @@ noise_sd = 1, with b = noise_sd^2 / var,
 
     w(m, b) = E max{gamma w(m, b), x m - charge + gamma E w(m + t Z, b + info)},   t^2 = 1/b - 1/(b + info).
 
-lib.dp.program has the case x >= 0, charge = cost x, where one table serves every cost (chapter "The dynamic program",
+lib.dp.program has the case x >= 0, charge = cost x, where one table serves every cost (chapter "The certified sweep",
 section "Items of any sign, charges of any kind").
 """
 import math

@@ -1,7 +1,7 @@
 """The certified lower bound for items of any sign and charge: the sweep of lib.dp.lower with another Bellman equation (kernels).
 
 What an item leads to is bounded by the kernels of lib.dp.lower, as that is a question of the mean and the precision alone;
-here are the fixed points, and which items a node forwards (chapter "The dynamic program", section "Items of any sign,
+here are the fixed points, and which items a node forwards (chapter "The certified sweep", section "Items of any sign,
 charges of any kind").
 """
 import numba as nb

@@ -2,7 +2,7 @@
 
 In b  log((w + E L(theta)) / sqrt(b)) is convex at fixed m, L(theta) = E (x theta - charge)^- / (1 - gamma): a chord between
 two levels, and Taylor's polynomial of degree three below E L; in m chords, that is a law on the nodes that dominates the
-normal one; at the last level all later answers are seen for free (chapter "The dynamic program", section "Items of any sign,
+normal one; at the last level all later answers are seen for free (chapter "The certified sweep", section "Items of any sign,
 charges of any kind").
 """
 import math

@@ -2,7 +2,7 @@
 
 Table units: noise_sd = 1, largest information per item 1.  State: net mean m and precision b.  Every sweep stores
 D = w - K m^+, K = E[x] / (1 - gamma), on a lattice l d of the mean for each of its levels of precision; d falls by
-halves from level to level, so that lattices are nested (chapter "The dynamic program", section "A sweep that errs to a
+halves from level to level, so that lattices are nested (chapter "The certified sweep", section "A sweep that errs to a
 known side").  None of the choices made here touches the validity of a bracket, only its width and its cost.
 """
 import math
@@ -80,7 +80,7 @@ def cells(x, q, p):
 
 
 def no_better(program, most):
-    """Fewer atoms that are worth no more: chapter "The dynamic program", section "Many magnitudes".
+    """Fewer atoms that are worth no more: chapter "The certified sweep", section "Many magnitudes".
 
     At most `most` informations, each group with its smallest; close magnitudes of one information become their mean.
     """

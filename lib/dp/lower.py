@@ -1,7 +1,7 @@
 """The certified lower bound: a backward sweep that errs downward, and one step of it from any state (kernels).
 
 What an item leads to, w(., b + info), is bounded at the nodes from a level near b + info and then averaged over the
-move of the mean (chapter "The dynamic program", section "A chord and a tangent"):
+move of the mean (chapter "The certified sweep", section "A chord and a tangent"):
   in b  a policy made for a level also serves near it: at b + beta the bound on w - K m^+ is, at the nodes,
         max{0, D + tangent beta - curvature beta^2 - kinks |beta|}, the kinks, one above and one below b, deep enough
         for neighbouring levels to agree;

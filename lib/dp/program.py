@@ -258,7 +258,7 @@ def rounding_error(grid):
 
     A step of the sweep is a sum of nonnegative terms, as many as a level has nodes, of weights that the series leaves
     wrong by 5e-14 in all; every other operation is one of fewer than 1,500.  A tangent's slopes divide by d^2.  Steps
-    count with the discount of getting there (chapter "The dynamic program", section "What rounding may do").
+    count with the discount of getting there (chapter "The certified sweep", section "What rounding may do").
     """
     unit = 2.0**-53
     each = unit * (2 * float(grid.first[1].max()) + 4 * grid.program.x.size + 1500) + 5e-14

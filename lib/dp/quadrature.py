@@ -5,7 +5,7 @@ The mean moves by N(0, t^2).  With values known at the nodes l d of a lattice on
   shrunk     the hat law of a smaller variance, which N(0, t^2) dominates: it errs downward (Jensen);
   guess_law  a law on the nodes with the variance t^2: neither, but closer than both.
 A symmetric law of mean 0 is given by its call prices G(a) = E (X - a)^+ at the nodes: its weights are the second
-differences of G, and X <= Y in convex order where G_X <= G_Y (chapter "The dynamic program").
+differences of G, and X <= Y in convex order where G_X <= G_Y (chapter "The certified sweep").
 """
 import math
 from typing import NamedTuple
@@ -78,7 +78,7 @@ def shrunk(t, d, reach):
     """t' < t such that N(0, t'^2), split linearly to the lattice, has call prices below those of N(0, t^2).
 
     For cells within `reach` standard deviations t', and with the same t^2 - t'^2 for every wider t; nan where d is too
-    wide (chapter "The dynamic program", "Lower law").
+    wide (chapter "The certified sweep", "Lower law").
     """
     low, high = 0.25 * d * d, min(0.6 * t * t, 1.5 * d * d)
     if high <= low or not enough(high, t, d, reach):

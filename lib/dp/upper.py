@@ -1,7 +1,7 @@
 """The certified upper bound: a backward sweep that errs upward, and one step of it from any state (kernels).
 
 What an item leads to, w(., b + info), is bounded at the nodes from the levels around b + info and then averaged over
-the move of the mean (chapter "The dynamic program"):
+the move of the mean (chapter "The certified sweep"):
   in b  log((w + K E theta^-) / sqrt(b)) is convex at fixed m: a chord between two levels;
   in m  w is convex: chords, that is a law on the nodes that dominates the normal one.
 At the last level all later answers are seen for free.

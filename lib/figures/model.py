@@ -115,6 +115,26 @@ def envelopes(x, bands, xlabel="net mean m", ylabel="bound minus value"):
 
 
 @styled
+def laws(x, curves, nodes, chords, calls):
+    """What a sweep puts in the place of a convex value and of a normal step.
+
+    Over x (n,): curves, the value and the step's call prices; at nodes (m,): chords of the value, and {name: call prices} of laws
+    on the lattice.
+    """
+    figure, ((left, right),) = canvas(columns=2, width=9.5)
+    left.plot(x, curves[0], color=BLACK, label="value")
+    left.plot(nodes, chords, "o-", color=ORANGE, markersize=4, label="chords between nodes")
+    right.plot(x, curves[1], color=BLACK, label="normal step")
+    for (name, prices), colour in zip(calls.items(), (ORANGE, BLUE)):
+        right.plot(nodes, prices, "o-", color=colour, markersize=4, label=name)
+    left.set(xlabel="mean", ylabel="value")
+    right.set(xlabel="a", ylabel="E (X - a)^+")
+    for axes in (left, right):
+        axes.legend()
+    return figure
+
+
+@styled
 def survival(n, shares, law):
     """Simulated shares of users who see at least n items, (m,) points, and the law's, a line; logarithmic scale."""
     figure, ((axes,),) = canvas(height=3.4)
