@@ -195,3 +195,11 @@ def test_the_two_checks_see_what_they_are_for():
     text = repr(FRAME)
     assert raw_frames("frame.round(4)", text) and not raw_frames("tabulate(frame)", text) and not raw_frames("x = 3", text)
     assert not raw_frames("1 + 1", "2")
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_captioned_cell_shows_one_thing(path):
+    """Two outputs would be two figures of one name."""
+    for cell in jupytext.read(path).cells:
+        if "figure" in cell.metadata.get("mystnb", {}):
+            assert not re.search(r"\bdisplay\(", cell.source), cell.metadata["mystnb"]
