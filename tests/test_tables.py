@@ -1,5 +1,6 @@
 """Tables of the book: what a cell says, what a reader's machine is told, and that every chapter's tables are made so."""
 import ast
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
