@@ -1,16 +1,18 @@
 // A click on a picture, or Enter where it has the focus, shows it as large as it was drawn; a click or Escape closes it.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
-  const view = document.createElement("dialog"), large = document.createElement("img");
+  const view = document.createElement("dialog");
   view.className = "enlarged";
-  view.append(large);
   view.addEventListener("click", () => view.close());
+  view.addEventListener("close", () => view.replaceChildren());
   document.body.append(view);
   document.querySelectorAll(".bd-article .cell_output img, .bd-article figure img").forEach(image => {
     const open = () => {
+      const large = new Image();
       large.src = image.src;
       large.alt = image.alt;
       view.setAttribute("aria-label", image.alt);
+      view.replaceChildren(large);
       view.showModal();
     };
     image.tabIndex = 0;

@@ -258,10 +258,10 @@ def test_ink_stands_out_from_the_ground_in_both_themes(desk_and_phone, tmp_path,
 def test_a_picture_can_be_enlarged_by_click_and_by_key(one):
     one.open("chapters/simulated.html")
     picture = one.page.locator(".bd-article figure img").first
-    state = "[document.querySelector('dialog.enlarged').open, document.querySelector('dialog.enlarged img').clientWidth]"
+    state = "[document.querySelector('dialog.enlarged').open, document.querySelector('dialog.enlarged img')?.clientWidth]"
     for act in (picture.click, lambda: (picture.focus(), one.page.keyboard.press("Enter"))):
         act()
-        one.page.wait_for_function("document.querySelector('dialog.enlarged img').complete")
+        one.page.wait_for_function("document.querySelector('dialog.enlarged img')?.complete")
         assert one.page.evaluate(state) == [True, picture.evaluate("image => image.naturalWidth")]
         one.page.keyboard.press("Escape")
         assert one.page.evaluate(state)[0] is False
