@@ -13,12 +13,13 @@ HUB, BRANCH = "https://mybinder.org", "main"
 
 def options(address):
     """The theme's options for the repository at `address`; ConfigError where it is no address of one."""
+    launch = {"binderhub_url": HUB, "notebook_interface": "jupyterlab"}     # without an address: only a notebook to download
     if not address:
-        return {"repository_url": "", "launch_buttons": {}}
+        return {"repository_url": "", "launch_buttons": launch}
     if not ADDRESS.fullmatch(address):
         raise ConfigError(f"BOOK_REPOSITORY is {address!r}: it must look like https://github.com/OWNER/NAME")
     return {"repository_url": address, "repository_branch": BRANCH, "use_repository_button": True, "use_issues_button": True,
-            "launch_buttons": {"binderhub_url": HUB, "notebook_interface": "jupyterlab"}}
+            "launch_buttons": launch}
 
 
 def set_buttons(app, config):

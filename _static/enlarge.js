@@ -4,6 +4,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const view = document.createElement("dialog");
   view.className = "enlarged";
   view.addEventListener("click", () => view.close());
+  view.addEventListener("keydown", event => {           // the theme keeps Escape for its search field
+    if (event.key === "Escape") view.close();
+  });
   view.addEventListener("close", () => view.replaceChildren());
   document.body.append(view);
   document.querySelectorAll(".bd-article .cell_output img, .bd-article figure img").forEach(image => {
