@@ -50,3 +50,15 @@ def test_the_workflow_says_where_it_runs():
 def test_a_time_that_was_not_measured_is_not_spoken_of():
     assert runtime.said("here", 12.4) == "12" and runtime.said("publication", None) == ""
     assert runtime.said("publication", 80.2) == " and takes 80 at publication size"
+
+
+def test_an_executed_page_offers_its_notebook(tmp_path):
+    site = tmp_path / "html"
+    (tmp_path / "jupyter_execute" / "chapters").mkdir(parents=True)
+    (tmp_path / "jupyter_execute" / "chapters" / "a.ipynb").write_text("{}")
+    app = SimpleNamespace(outdir=str(site), builder=SimpleNamespace(format="html"))
+    for name, offered in (("chapters/a", True), ("chapters/b", False)):
+        context = {}
+        repository.offer_notebook(app, name, "page.html", context, None)
+        assert context == ({"ipynb_source": f"{name}.ipynb"} if offered else {})
+        assert (site / "_sources" / f"{name}.ipynb").exists() == offered
