@@ -281,6 +281,24 @@ def test_warnings_about_users_times_and_prior(tmp_path):
     assert "music (60)" in checks.wide_preferences(data, prior._replace(Sigma=np.diag([1, 3600.])), data.features).text
 
 
+@pytest.mark.parametrize("level, column, found", [(3.5, False, True), (3.5, True, False), (0.0, False, False), (-3.5, False, True)])
+def test_a_level_that_centred_features_cannot_have_is_told(tmp_path, level, column, found):
+    """Signed features around 0 and ratings around 3.5: without a column of ones the prior expects about 0 of every item."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(200, 3))
+    lines = ["user_id,item_id,rating"]
+    for u in range(80):
+        theta, theirs = rng.normal(0, .5, 3), rng.choice(200, 30, replace=False)
+        lines += [f"u{u},i{i},{level + x[i] @ theta + .3 * rng.standard_normal():.4f}" for i in theirs]
+    (tmp_path / "ratings.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "items.csv").write_text("item_id,a,b,c" + ",one" * column + "\n" + "".join(
+        f"i{i},{','.join(map(str, v))}" + ",1" * column + "\n" for i, v in enumerate(x)))
+    data = datasets.ratings(tmp_path / "items.csv", tmp_path / "ratings.csv")
+    for method in ("empirical_bayes", "least_squares"):
+        prior = datasets.prior(data, method=method, noise="constant", min_ratings=10)
+        assert ("the level of ratings is missing" in [c.name for c in checks.data_cautions(data, prior, 1.0)]) == found
+
+
 def test_warnings_about_residuals(tmp_path):
     data, prior = stream(tmp_path)
     start, item, value, time = data.ratings

@@ -12,6 +12,7 @@ from lib import datasets
 from lib.datasets import priors
 
 USERS, CONDITION, SKEW, KURTOSIS, DRIFT, STOPPED = 10, 1e4, 1.0, 2.0, 0.1, 0.2
+LEVEL = 0.5                     # standard deviations of the ratings by which their level may be missed
 BLOCK = 4096                    # items looked at at once
 
 
@@ -53,6 +54,19 @@ def not_told_apart(prior):
         return Caution("features are not told apart", f"The ratings cannot tell what each of these contributes: {found}. "
                        "Such preferences are set equal on average, as independent parts of a usual spread (empirical Bayes) or "
                        "as known (least squares): merge or drop the features.")
+
+
+def level_missing(dataset, prior):
+    """Ratings whose level no mixture of the features stands for, as where features are centred: by users, each counted once."""
+    ratings, users = dataset.ratings, np.asarray(prior.train)
+    owner = np.repeat(np.arange(len(ratings.start) - 1), np.diff(ratings.start))
+    expected = (dataset.items @ prior.mu)[ratings.item]
+    count = np.bincount(owner, minlength=len(ratings.start) - 1)[users]
+    given, thought = (np.mean(np.bincount(owner, part, len(ratings.start) - 1)[users] / count) for part in (ratings.value, expected))
+    if abs(given - thought) > LEVEL * ratings.value.std():
+        return Caution("the level of ratings is missing", f"Users give {given:.3g} on average, the prior expects {thought:.3g} of the same "
+                       "items: no mixture of the features stands for the level. Every policy then takes items for worse or better than "
+                       "they are. Add a column that is 1 for every item to the table of items; a filter gets it with each vector.")
 
 
 def listed(names):
@@ -194,6 +208,7 @@ def data_cautions(dataset, prior, noise_sd):
     """
     residual, item, place = datasets.residuals(dataset, prior.train)
     found = [few_users(prior), dropped_users(prior), not_converged(prior), not_told_apart(prior),
+             level_missing(dataset, prior),
              ill_conditioned(prior, priors.sizes(dataset)),
              wide_preferences(dataset, prior, dataset.features), odd_residuals(residual),
              constant_noise(dataset, residual, item) if prior.noise == "features" else None, drift(dataset, prior.train, residual, place, noise_sd)]
