@@ -293,11 +293,11 @@ def ladder(problem, paths=1000, seed=0):
     problem, paths = checked(problem), as_count("paths", paths, 2)
     streams.generator(seed)
     rungs = [_certain("hindsight", relaxations.hindsight(problem))]
-    if not theorem.as_in_paper(problem) and theorem.affordable(problem):
-        rungs.append(_certain("Theorem 1", max(theorem.decomposition_for(problem, TOL).upper, 0.0)))
-    elif theorem.as_in_paper(problem):
+    if theorem.as_in_paper(problem):
         rungs += [_certain(name, max(theorem.decomposition(problem, noise=noise).upper, 0.0))
                   for name, noise in (("Theorem 1", "basis"), ("Theorem 1, sharper noise", "model"))]
+    elif theorem.affordable(problem):
+        rungs.append(_certain("Theorem 1", max(theorem.decomposition_for(problem, TOL).upper, 0.0)))
     return rungs + [_rung(problem, name, paths, seed) for name in SAMPLED]
 
 

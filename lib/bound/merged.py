@@ -30,6 +30,11 @@ CLASSES = 20_000        # classes of magnitudes, half of them alike in number an
 NARROWEST = 1e-4        # smallest magnitude, relative to the largest, to which those alike in ratio go
 
 
+def as_in_paper(problem):
+    """Whether items are of the kind that the paper has: no feature below 0, and all add up to 1."""
+    return bool(problem.items.min() >= 0 and np.abs(problem.items.sum(axis=1) - 1).max() <= 1e-9)
+
+
 def suits(problem):
     """Whether items are nonnegative and sum to 1 and noise does not depend on the item: magnitude x then pays x and teaches x^2.
 
@@ -40,7 +45,7 @@ def suits(problem):
     (True, False)
     """
     problem = checked(problem)
-    return bool(isinstance(problem.noise, str) and problem.items.min() >= 0 and np.abs(problem.items.sum(axis=1) - 1).max() <= 1e-9)
+    return isinstance(problem.noise, str) and as_in_paper(problem)
 
 
 def edges(x, classes):
@@ -55,9 +60,15 @@ def edges(x, classes):
 def distinct(x, probs, classes):
     """The law itself, (x, info, probs), where its positive magnitudes are no more than `classes` different ones, else None."""
     sizes, where = np.unique(x, return_inverse=True)
-    if (sizes > 0).sum() > classes:
-        return None
-    return sizes, sizes**2, np.bincount(where, probs)
+    if (sizes > 0).sum() <= classes:
+        return sizes, sizes**2, np.bincount(where, probs)
+    return None if ((x > 0) & (probs > 0)).any() else (np.zeros(1), np.zeros(1), np.ones(1))
+
+
+def classed(x, probs, classes):
+    """Positive magnitudes that come, their probabilities, that of all others, and the ends of the classes."""
+    there = (x > 0) & (probs > 0)
+    return x[there], probs[there], probs[~there].sum(), edges(x[there], classes)
 
 
 def outward(x, probs, classes):
@@ -83,11 +94,7 @@ def outward(x, probs, classes):
     few = distinct(x, probs, classes)
     if few:
         return few
-    there = (x > 0) & (probs > 0)
-    if not there.any():
-        return np.zeros(1), np.zeros(1), np.ones(1)
-    size, weight, idle = x[there], probs[there], probs[~there].sum()
-    ends = edges(size, classes)
+    size, weight, idle, ends = classed(x, probs, classes)
     if len(ends) == 1:
         return np.append(0.0, ends), np.append(0.0, ends**2), np.append(idle, weight.sum())
     at = np.clip(np.searchsorted(ends, size, side="right") - 1, 0, len(ends) - 2)
@@ -111,11 +118,7 @@ def inward(x, probs, classes):
     few = distinct(x, probs, classes)
     if few:
         return few
-    there = (x > 0) & (probs > 0)
-    if not there.any():
-        return np.zeros(1), np.zeros(1), np.ones(1)
-    size, weight, idle = x[there], probs[there], probs[~there].sum()
-    ends = edges(size, classes)
+    size, weight, idle, ends = classed(x, probs, classes)
     at = np.clip(np.searchsorted(ends, size, side="right") - 1, 0, max(len(ends) - 2, 0))
     mass, mean = np.bincount(at, weight), np.bincount(at, weight * size)
     used = (mass > 0) & (ends[:len(mass)] >= NARROWEST * ends[-1])

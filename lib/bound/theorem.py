@@ -21,6 +21,7 @@ import numpy as np
 from lib import dp, streams
 from lib.bound import merged
 from lib.bound.conditionals import conditional
+from lib.bound.merged import as_in_paper
 from lib.estimate import sample_mean
 from lib.normal import expected_excess
 from lib.problem import (Bracket, Estimate, as_choice, as_count, as_covariance, as_floats, as_scalar, basis_var, checked,
@@ -337,11 +338,6 @@ def decomposition(problem, tol=1e-3, noise="basis", charges="paper", basis=None,
     return found if plain else widened(found, ROUNDED * problem.gamma / (1 - problem.gamma) * known(problem, pieces))
 
 
-def as_in_paper(problem):
-    """Whether items are of the kind that the paper has: no feature below 0, and all add up to 1."""
-    return bool(problem.items.min() >= 0 and np.abs(problem.items.sum(axis=1) - 1).max() <= 1e-9)
-
-
 def affordable(problem):
     """Whether `decomposition_for` is quick enough to stand beside other bounds: not for a large catalogue of general items."""
     return as_in_paper(problem) or problem.items.size <= LARGE
@@ -391,16 +387,16 @@ def first_item(problem):
 
 def decomposition_of_many(problem, tol, told):
     """`decomposition` of a problem that suits `lib.bound.merged`, one feature at a time; `told` has mean, var, sd and doubt of each."""
-    goal = min(8 * tol, 0.5)
+    goal, pairs = min(8 * tol, 0.5), []
+    for j in range(len(problem.mu)):
+        laws = [law(problem.items[:, j], problem.probs, merged.CLASSES) for law in (merged.inward, merged.outward)]
+        pairs.append([(problem._replace(probs=probs), Pieces(x, problem.cost * x, info, *(float(part[j]) for part in told[3:])))
+                      for x, info, probs in laws])
     while True:
         low = high = 0.0
-        for j in range(len(problem.mu)):
-            ends = []
-            for law in (merged.inward, merged.outward):
-                x, info, probs = law(problem.items[:, j], problem.probs, merged.CLASSES)
-                piece = Pieces(x, problem.cost * x, info, *(float(part[j]) for part in told[3:]))
-                ends.append(piece_bracket(problem._replace(probs=probs), piece, goal))
-            low, high = low + problem.gamma * ends[0][0], high + problem.gamma * ends[1][2]
+        for inner, outer in pairs:
+            low += problem.gamma * piece_bracket(*inner, goal)[0]
+            high += problem.gamma * piece_bracket(*outer, goal)[2]
         wanted = tol * max((low + high) / 2, 0.1 * problem.noise_sd)
         if high - low <= wanted or goal < tol / 10:
             break
