@@ -170,7 +170,9 @@ async function show(part) {
   const views = await Bokeh.embed.embed_item(item, target);
   part.document = [...(views.roots ?? views)][0].model.document;
   if (still) {
+    const box = part.parentElement;
     still.before(part);
+    if (!box.children.length) box.remove();             // else an empty bar stays where the part was
     still.querySelectorAll("img").forEach(image => { image.hidden = true; });
   }
   if (game) {
