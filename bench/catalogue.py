@@ -140,11 +140,6 @@ def limits(runs):
     return lines
 
 
-def memory():
-    """The process's high-water mark so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-
-
 def theorem(sizes, k=4):
     """Lines: Theorem 1 for catalogues of these sizes, smallest first."""
     bound.decomposition(make(1000, k), .01)                             # kernels are loaded

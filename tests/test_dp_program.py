@@ -528,3 +528,15 @@ def test_nothing_left_to_learn_is_committed_to():
     table = dp.solve([0, 1], [.5, .5], .9, 1.0, 1.0, certify=False)
     discard, forward = dp.q_values(table, [-1.0, 0.0, 2.0], 0.0)
     assert discard == pytest.approx([0, 0, 9.0]) and forward == pytest.approx([-1, 0, 11.0])
+
+
+@pytest.mark.parametrize("count, patient", ((40, .9), (120, .9), (120, .5)))
+def test_the_best_guess_lies_near_its_bracket_far_below_the_prior_variance(count, patient):
+    """Magnitudes of every size, most of them small, as dense items project on one another."""
+    items = np.random.default_rng(3).dirichlet(np.full(10, .5), count)
+    x = items @ items[0] / (items[0] @ items[0])
+    table, z = dp.solve(x, np.full(count, 1 / count), patient, 1.0, 1.0, tol=.02), np.array([-.3, -.1, 0.0, .1])
+    for share in np.exp([-1.0, -2.0, -3.0, -4.0]):
+        sd = np.sqrt(share)
+        bracket, found = dp.value(table, z * sd, share), dp.q_values(table, z * sd, np.full(4, share))[0] / patient
+        assert (np.maximum(bracket.lower - found, found - bracket.upper) < .006 * sd).all()

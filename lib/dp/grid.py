@@ -194,7 +194,8 @@ def precisions(program, fineness):
     """Ascending precision levels of the best value, from b0 to where nothing is left to learn.
 
     Information alike for all items: the exact lattice b0 + j q; unit = 0 asks for it alone.  Otherwise the levels
-    are `unit` mean informations apart at b0 and wider where the future is discounted.
+    are `unit` mean informations apart at b0 and wider where the future is discounted, though not more than e times:
+    decisions are read there as well.
     """
     if not fineness.unit:
         return ladder(program, fineness)
@@ -205,7 +206,7 @@ def precisions(program, fineness):
     levels = [b0]
     while levels[-1] < max(last, chain[-1]):
         b = levels[-1]
-        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / square, 50.0)
+        later = min(-0.5 * math.log(gamma) * (b - b0) * rate / square, 1.0)
         graded = fineness.unit * rate / p.sum() * math.sqrt(b / b0) * math.exp(later)
         levels.append(b + max(min(graded, most / 2, 0.1 * b), min(3e-4 * b, max(most / 2, 3e-4 * (b - b0)))))
     levels = np.union1d(chain, levels)

@@ -75,7 +75,7 @@ GRID = {"best": BestGrid, "upper": UpperGrid, "lower": LowerGrid}
 def sweep_key(kind, program, fineness):
     """The name under which a sweep is kept."""
     numbers = np.concatenate(((program.gamma, program.b0), fineness, program.x, program.info, program.probs))
-    return cache.digest("sweep 10", kind, numbers)
+    return cache.digest("sweep 11", kind, numbers)
 
 
 @cached(MEMORY, key=sweep_key, lock=GUARD)
@@ -401,9 +401,9 @@ def forwards(table, m, b, x):
 def q_values(table, net_mean, var, x=1.0):
     """Q factors of an item of magnitude x: (discard, forward), reward units (paper, section III-B).
 
-    Both are best guesses, accurate to about 1e-4 of the value, but to percents alone where frequent items teach ten
-    thousand times less than a rare one or than the prior (compare `value`).  x need not be in the table's support, and
-    teaches x^2.
+    Both are best guesses, near the variance that the table starts at accurate to about 1e-4 of the value.  Far below it, or
+    where frequent items teach a hundred times less than a rare one, they may be off by .02 sd (gamma up to .9; compare
+    `value`).  x need not be in the table's support, and teaches x^2.
     """
     table, x = as_table(table), as_number("x", x, 0)
     if not table.slope:

@@ -87,7 +87,8 @@ def _pooled(problem, law, var, scale):
         prec = np.full(1 + len(parts), np.inf)
         for reads in row[live], other[live]:
             np.minimum.at(prec, reads, scale[live] / var[live])
-        keys += [(-np.log(b), *_law(problem, law, part, mean[part].mean()), problem.gamma, b, ROUGH)
+        stand = coming(problem)
+        keys += [(-np.log(b), *_law(problem, law, part, stand, mean[part].mean()), problem.gamma, b, ROUGH)
                  for part, b in zip(parts, prec[1:])]
     return Directions(keys, row, other, share, unit)
 
@@ -111,12 +112,12 @@ def _between(values, nodes):
     return at, np.clip(np.divide(values - nodes[at], gap, np.zeros(len(values)), where=gap > 0), -BEYOND, 1 + BEYOND)
 
 
-def _law(problem, law, part, mean):
-    """(magnitudes, probs) as bytes: the law with this mean that stands for those of the items `part`."""
+def _law(problem, law, part, stand, mean):
+    """(magnitudes, probs) as bytes: the law with this mean that stands for those of the items `part`; `stand`: items to come."""
     if law in ("always", "own"):
         x, probs = np.array([0.0, 1.0]), np.array([max(1 - mean, 0.0), min(mean, 1.0)])
         return x.tobytes(), probs.tobytes()
-    stand, pick = coming(problem), part[np.unique(np.linspace(0, len(part) - 1, EACH).astype(int))]
+    pick = part[np.unique(np.linspace(0, len(part) - 1, EACH).astype(int))]
     x, probs = merged(sizes(problem, law, pick, stand.index).ravel(), np.tile(stand.probs / len(pick), len(pick)))
     total = x @ probs
     return (x * (mean / total) if total > 0 else x).tobytes(), probs.tobytes()
