@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lib import bound, experiments, policies
+from lib.bound import charges
 from lib.experiments import problems, published, theorem
 
 SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2}
@@ -166,3 +167,9 @@ def test_a_version_is_made_as_the_table_says():
     assert len(theorem.versions(problem)) == 9 and len(theorem.versions(problems.simulated(3)[0])) == 3
     with pytest.raises(ValueError, match="basis is 'nonsense'"):
         theorem.version(problem, "nonsense", "even", 1.0)
+
+
+def test_charges_can_be_sought_for_every_experiment_of_the_theorem():
+    """A catalogue of thousands would be refused in the middle of a publication run."""
+    for name in theorem.COSTS:
+        assert theorem.free(name).items.size <= charges.MOST

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib import bound
-from lib.experiments import specs
+from lib.experiments import problems, specs
 from lib.problem import as_choice, checked
 
 COSTS = {"simulated": specs.SPECS["simulated"].costs[1:], "ratings": (3.2, 3.5, 3.8, 4.0, 4.2),
@@ -18,6 +18,12 @@ SIZES = {"told": (.4, .2, 0.0), "sequences": 2000, "paths": 1000, "inner": 4, "e
 SMALLER = {"simulated": {"sequences": 400, "paths": 100, "inner": 2, "effort": 300},    # a hundred features, or ten in all items:
            "documents": {"told": (.4,), "sequences": 1000, "evaluations": 150}}         # less of what is slow there
 TOL = 1e-2
+ARTICLES = 32               # a sample: charges are sought one by one
+
+
+def free(name):
+    """The problem of an experiment of COSTS at no cost."""
+    return problems.documents(articles=ARTICLES)[0] if name == "documents" else specs.build(specs.SPECS[name])[0]
 
 
 def eigenbasis(problem):
@@ -98,9 +104,9 @@ def theorem(sizes=None, seed=2016, costs=None):
     """
     given_sizes, rows = sizes or {}, []
     for name, at in (costs or COSTS).items():
-        free, sizes = specs.build(specs.SPECS[name])[0], {**SIZES, **SMALLER.get(name, {}), **given_sizes}
+        sizes = {**SIZES, **SMALLER.get(name, {}), **given_sizes}
         for cost in at:
-            problem = free._replace(cost=float(cost))
+            problem = free(name)._replace(cost=float(cost))
             beside = others(problem, sizes, seed)
             for key in versions(problem, sizes["told"]):
                 bracket, given = version(problem, *key, sizes=sizes, seed=seed)
