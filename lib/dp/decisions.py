@@ -9,8 +9,8 @@ from lib.dp.program import as_number, as_table, require_bounds, smoothed_value, 
 from lib.problem import Bracket, as_numbers
 
 DECISIONS = np.array(["discard", "undecided", "forward"])
-WIDE = 8.5              # standard deviations below the cost at which nothing is left to hope for
-HALVINGS = 45           # of `between`
+WIDE = 8.5              # standard deviations below the cost at which nothing is left to hope for: psi(-8.5) < 1e-17
+HALVINGS = 24           # of the interval in which a break-even cost is sought
 
 
 def q_brackets(table, net_mean, var, x=1.0):
@@ -93,7 +93,7 @@ def decide(table, net_mean, var, alpha=1.0, x=1.0):
     --------
     >>> from lib.dp.program import solve
     >>> table = solve([0, 1], [.5, .5], gamma=.9, noise_sd=.1**.5, var_max=1)
-    >>> decide(table, [-.2, -.5378, -.8], 1.0).tolist()
+    >>> decide(table, [-.2, -.54, -.8], 1.0).tolist()
     ['forward', 'discard', 'discard']
     """
     alpha, x, gamma = as_number("alpha", alpha, 0), as_number("x", x, 0), as_arm(as_table(table))

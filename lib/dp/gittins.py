@@ -11,6 +11,7 @@ Gittins indices", whose names these are).
 """
 from functools import lru_cache
 import math
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -30,6 +31,16 @@ FINEST = 1e-9           # the least tolerance that is worked for
 SAME = 4e-15            # precisions so near, relatively, are the same number, and every bracket is widened by it
 
 compiled = nb.njit(cache=True, nogil=True, error_model="numpy")
+
+
+class Level(NamedTuple):
+    """What the sweep keeps of u at a level: pieces of half-length h from -c on, and their Gauss-Legendre rule on (-1, 1)."""
+
+    c: float                # left of -c one stops
+    h: float
+    U: np.ndarray           # (pieces, p) at the nodes -c + h (2 k + 1 + point)
+    point: np.ndarray       # (p,)
+    weight: np.ndarray      # (p,)
 
 
 @compiled
@@ -89,8 +100,9 @@ def widest(t, t_next, top, p, loss):
 
 
 @compiled
-def ahead(x, t, c, h, U, point, weight):
-    """(Q(-x), -dQ/dm): the expectation of the next level's function after a step t from m = -x, by its rules."""
+def ahead(x, t, level):
+    """(Q(-x), -dQ/dm): the expectation of a level's function after a step t from m = -x, by its rules."""
+    c, h, U, point, weight = level
     a = (x - c) / t
     below, density = tail(-a), PHI0 * math.exp(-0.5 * a * a)
     value, slope = c * below + t * psi(a), below + c / t * density
@@ -109,137 +121,156 @@ def ahead(x, t, c, h, U, point, weight):
 
 
 @compiled
-def root(gamma, t, start, c, h, U, point, weight):
+def root(gamma, t, start, level):
     """(x, G, slope): where G(x) = gamma Q(-x) - x, convex and decreasing, is all but 0, by Newton's method."""
-    x = start
+    x, slope = start, 1.0
     for _ in range(60):
-        Q, lean = ahead(x, t, c, h, U, point, weight)
-        G, slope = gamma * Q - x, 1 - gamma * lean
-        new = max(x + G / slope, 0.0)
+        Q, lean = ahead(x, t, level)
+        slope = 1 - gamma * lean
+        new = max(x + (gamma * Q - x) / slope, 0.0)
         if abs(new - x) <= 4 * UNIT * x:
             break
         x = new
-    return x, G, slope
+    x = max(x, level.c)
+    return x, gamma * ahead(x, t, level)[0] - x, slope
 
 
 @compiled
-def bracket(gamma, t, x, G, slope, low, high, c, h, U, point, weight):
-    """(lower, upper) around the root of F, which lies between G - low and G + high at every point.
+def bracket(gamma, t, found, low, high, level):
+    """(lower, upper) around the root of F, which lies between G - low and G + high at every point; found as `root` gives it.
 
-    Eleven arguments: the level and its function ahead.  A Newton step is tried and kept if it proves the sign of F, else the
-    least slope of F, 1 - gamma, is used.
+    A Newton step is tried and kept if it proves the sign of F, else the least slope of F, 1 - gamma, is used.
     """
+    x, G, slope = found
     flat = (1 - 1e-9) * (1 - gamma)
     least, most = x - (low + abs(G)) / flat, x + (high + abs(G)) / flat
     for factor in (1.01, 1.5, 4.0, 16.0):
         trial = x - factor * (low + abs(G)) / slope
-        if trial > least and trial > 0 and gamma * ahead(trial, t, c, h, U, point, weight)[0] - trial >= low:
+        if trial > least and trial > 0 and gamma * ahead(trial, t, level)[0] - trial >= low:
             least = trial
             break
     for factor in (1.01, 1.5, 4.0, 16.0):
         trial = x + factor * (high + abs(G)) / slope
-        if trial < most and gamma * ahead(trial, t, c, h, U, point, weight)[0] - trial <= -high:
+        if trial < most and gamma * ahead(trial, t, level)[0] - trial <= -high:
             most = trial
             break
     return max(least, 0.0), most
 
 
 @compiled
-def expectations(gamma, t, R, x, h_new, pieces, c, h, U, point, weight):
-    """gamma Q at the nodes of a level, (pieces, p); its pieces have the half-length h_new and begin at -x.
+def convolved(t, R, x, pieces, level):
+    """Sums of the rules, (pieces, p), at nodes of the level's own half-length that begin at -x: a product of matrices.
 
-    Eleven arguments: the step, the level's nodes, and the next level's.  Pieces of equal length make it a product of
-    matrices, as the density depends on the difference of nodes alone.
+    For the density depends on the difference of two nodes alone.
     """
-    p = point.size
-    out = np.empty((pieces, p))
-    for k in range(pieces):
-        for i in range(p):
-            a = (x - c - h_new * (2 * k + 1 + point[i])) / t
-            out[k, i] = c * tail(-a) + t * psi(a) if a > -NARROW else 0.0
-    move = x - c
-    if h_new == h:
-        matrix = np.empty((p, p))
-        first, last = math.ceil(-(R * t + move) / (2 * h) - 1), math.floor((R * t - move) / (2 * h) + 1)
-        for away in range(first, last + 1):
-            begin, end = max(0, -away), min(pieces, U.shape[0] - away)
-            if end <= begin:
-                continue
+    c, h, U, point, weight = level
+    p, move = point.size, x - c
+    out, matrix = np.zeros((pieces, p)), np.empty((p, p))
+    for away in range(math.ceil(-(R * t + move) / (2 * h) - 1), math.floor((R * t - move) / (2 * h) + 1) + 1):
+        begin, end = max(0, -away), min(pieces, U.shape[0] - away)
+        if end > begin:
             for j in range(p):
                 for i in range(p):
                     z = (move + 2 * h * away + h * (point[j] - point[i])) / t
                     matrix[j, i] = PHI0 * h / t * weight[j] * math.exp(-0.5 * z * z)
             out[begin:end] += np.dot(U[begin + away:end + away], matrix)
-    else:
-        for k in range(pieces):
-            for i in range(p):
-                start = move - h_new * (2 * k + 1 + point[i])
-                begin = max(0, math.ceil((-R * t - start) / (2 * h) - 1))
-                end = min(U.shape[0], math.floor((R * t - start) / (2 * h)) + 1)
-                total = 0.0
-                for l in range(begin, end):
-                    part = 0.0
-                    for j in range(p):
-                        z = (start + h * (2 * l + 1 + point[j])) / t
-                        part += weight[j] * U[l, j] * math.exp(-0.5 * z * z)
-                    total += part
-                out[k, i] += PHI0 * h / t * total
+    return out
+
+
+@compiled
+def summed(t, R, x, pieces, h_new, level):
+    """The same at nodes of another half-length h_new, one by one."""
+    c, h, U, point, weight = level
+    p = point.size
+    out = np.zeros((pieces, p))
+    for k in range(pieces):
+        for i in range(p):
+            start = x - c - h_new * (2 * k + 1 + point[i])
+            begin = max(0, math.ceil((-R * t - start) / (2 * h) - 1))
+            for l in range(begin, min(U.shape[0], math.floor((R * t - start) / (2 * h)) + 1)):
+                part = 0.0
+                for j in range(p):
+                    z = (start + h * (2 * l + 1 + point[j])) / t
+                    part += weight[j] * U[l, j] * math.exp(-0.5 * z * z)
+                out[k, i] += PHI0 * h / t * part
+    return out
+
+
+@compiled
+def expectations(gamma, t, R, x, pieces, h_new, level):
+    """gamma Q at the nodes of pieces of half-length h_new that begin at -x, (pieces, p)."""
+    out = convolved(t, R, x, pieces, level) if h_new == level.h else summed(t, R, x, pieces, h_new, level)
+    for k in range(pieces):
+        for i in range(level.point.size):
+            a = (x - level.c - h_new * (2 * k + 1 + level.point[i])) / t
+            if a < -NARROW:
+                break
+            out[k, i] += level.c * tail(-a) + t * psi(a)
     return gamma * out
 
 
 @compiled
-def rounding(t, R, x, pieces, h_new, c, h, top, p):
+def rounding(t, R, x, pieces, h_new, top, level):
     """At most what floating point and normals cut at R standard deviations change in a value of `expectations`, over gamma.
 
-    Nine arguments: the level's and the next level's nodes.  An exponent is off by z dz + z^2 UNIT with dz the rounding of
-    differences of nodes, which are small where pieces have equal lengths; a sum of n terms of one sign is off by n UNIT.
+    An exponent is off by z dz + z^2 UNIT with dz the rounding of differences of nodes, which are small where pieces have
+    equal lengths; a sum of n terms of one sign is off by n UNIT.
     """
+    c, h = level.c, level.h
     far = R + 4 * h / t + 2 * abs(x - c) / t
     if h_new != h:
         far += (x + c + 2 * h_new * pieces) / t
-    terms = 2 * p + 2 * R * t / h + 40 + 5 * far
+    terms = 2 * level.point.size + 2 * R * t / h + 40 + 5 * far
     cut = 2 * (2 * h / t * PHI0 * math.exp(-0.5 * R * R) + tail(R))
     return top * (terms * UNIT + cut) + (60 + 8 * abs(x - c) / t) * UNIT * (c + t)
 
 
 @compiled
+def cut(gamma, b, x, top, loss, level):
+    """(R, half-length, pieces) of the nodes of level b, which begin at -x and may lose about `loss`."""
+    t, p = step(b), level.point.size
+    R = min(NARROW, math.sqrt(max(1.0, -2 * math.log(0.1 * loss * (1 - gamma) / (x + t)))))
+    width = widest(step(b - 1), t, top, p, loss * (1 - gamma))
+    h = level.h if SHRINK * width <= level.h <= width and level.U.size else 0.97 * width
+    return R, h, max(1, math.ceil((reach(b, gamma, loss) + x) / (2 * h)))
+
+
+@compiled
 def sweep(gamma, b0, wanted, levels, share, point, weight):
-    """Brackets (lower, guess, upper) of c at b0, ..., b0 + wanted - 1, from a list of `levels`; nan where a proof fails."""
+    """(3, wanted) lower, guess and upper of c at b0, b0 + 1, ..., from a list of `levels`; nan where a proof fails.
+
+    Longer than forty lines: `low` and `high` bound how far the function kept at the level ahead lies above u and below it,
+    `node_error` is the rounding of its numbers and `jump` the sum of the steps at its two ends.
+    """
     found = np.full((3, wanted), np.nan)
-    p, last = point.size, b0 + levels
-    c, c_before, h, U = 0.0, 0.0, step(last), np.zeros((0, p))
-    low, high, node_error, jump = 0.0, far_bound(0.0, last, gamma), 0.0, 0.0      # of the function ahead
+    last = b0 + levels
+    before, level = 0.0, Level(0.0, step(last), np.zeros((0, point.size)), point, weight)
+    low, high, node_error, jump = 0.0, far_bound(0.0, last, gamma), 0.0, 0.0
     for n in range(levels - 1, -1, -1):
         b = b0 + n
-        t, t_next = step(b), step(b + 1)
-        relax = math.exp(-RELAX * math.log(gamma) * max(0, n - wanted + 1))
-        top = c + low + high
-        rule, lean = rule_errors(h, t, t_next, top, p) if U.size else (0.0, 0.0)
+        t, top = step(b), level.c + low + high
+        rule, lean = 0.0, 0.0
+        if level.U.size:
+            rule, lean = rule_errors(level.h, t, step(b + 1), top, point.size)
         if gamma * (1 + jump * PHI0 / t + lean + 2 * node_error / t) > 1:
-            return found                                            # slopes below -1: no proof
-        q = rule + 1.01 * node_error
-        x, G, slope = root(gamma, t, max(2 * c - c_before, c), c, h, U, point, weight)
-        x = max(x, c)
-        G = gamma * ahead(x, t, c, h, U, point, weight)[0] - x
-        noise = rounding(t, NARROW, x, 0, h, c, h, top, p) + UNIT * (x + 1e-300)
-        low, high = gamma * (q + low) + noise, gamma * (q + high) + noise
+            return found                                            # slopes may lie below -1: no proof
+        x, G, slope = root(gamma, t, max(2 * level.c - before, level.c), level)
+        noise = gamma * rounding(t, NARROW, x, 0, level.h, top, level) + 2 * UNIT * x
+        q = gamma * (rule + 1.01 * node_error) + noise
+        low, high = gamma * low + q, gamma * high + q
         if n < wanted:
-            found[0, n], found[2, n] = bracket(gamma, t, x, G, slope, low, high, c, h, U, point, weight)
+            found[0, n], found[2, n] = bracket(gamma, t, (x, G, slope), low, high, level)
             found[1, n] = x
         if n == 0:
             break
+        relax = math.exp(-RELAX * math.log(gamma) * max(0, n - wanted + 1))
         loss = min(share * x * relax, CAP * (1 - gamma) * t)
-        R = min(NARROW, math.sqrt(max(1.0, -2 * math.log(0.1 * loss * (1 - gamma) / (x + t)))))
-        width = widest(step(b - 1), t, x + low + high, p, loss * (1 - gamma))
-        h_new = h if SHRINK * width <= h <= width and U.size else 0.97 * width
-        end = reach(b, gamma, loss)
-        pieces = max(1, math.ceil((end + x) / (2 * h_new)))
-        V = expectations(gamma, t, R, x, h_new, pieces, c, h, U, point, weight)
-        node_error = gamma * rounding(t, R, x, pieces, h_new, c, h, top, p)
-        tail_end = far_bound(2 * h_new * pieces - x, b, gamma)
-        jump = abs(G) + noise + tail_end + low
-        high = max(high + abs(G), tail_end)
-        c_before, c, h, U = c, x, h_new, V
+        R, h, pieces = cut(gamma, b, x, x + low + high, loss, level)
+        U = expectations(gamma, t, R, x, pieces, h, level)
+        node_error = gamma * rounding(t, R, x, pieces, h, top, level)
+        end = far_bound(2 * h * pieces - x, b, gamma)
+        jump, high = abs(G) + noise + end + low, max(high + abs(G), end)
+        before, level = level.c, Level(x, h, U, point, weight)
     return found
 
 
