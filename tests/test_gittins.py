@@ -122,8 +122,8 @@ def test_the_kept_table_is_what_is_computed():
     for gamma, rows in table[table.gamma <= .95].groupby("gamma"):
         found = dp.gittins_index(0.0, 1 / rows.n, gamma)                # wider brackets, by another sweep
         assert (found.lower < rows.lower).all() and (rows.upper < found.upper).all()
-    again = indices.gittins((.8,), (1, 100))
-    assert np.allclose(again.astype(float), table[(table.gamma == .8) & table.n.isin((1, 100))], rtol=1e-15, atol=0)
+    again = indices.gittins((.8,)).astype(float)                        # one column anew: its digits, but for the machine's rounding
+    assert np.allclose(again, table[table.gamma == .8], rtol=1e-10, atol=0)
     assert indices.outward(1 / 3, indices.ROUND_FLOOR) == "0.33333333333" and indices.outward(1 / 3, indices.ROUND_CEILING) == "0.33333333334"
 
 

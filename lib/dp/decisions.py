@@ -51,7 +51,7 @@ def q_brackets(table, net_mean, var, x=1.0):
     size = x / table.scale
     for at in np.ndindex(m.shape):
         later = b[at] + size**2                             # what is left of the variance is b / later of it
-        moved = float(var[at]) * np.sqrt(size**2 / later) if np.isfinite(b[at]) else 0.0
+        moved = float(np.sqrt(var[at] / later)) * size if np.isfinite(b[at]) else 0.0
         rest = float(var[at]) * b[at] / later
         ahead[(slice(None),) + at] = (smoothed_value(table, float(net_mean[at]), moved, rest) if moved > 0
                                       else here[(slice(None),) + at])
@@ -63,7 +63,7 @@ def q_brackets(table, net_mean, var, x=1.0):
 def as_arm(table):
     """The discount of the normal reward process that a table with x = 1 alone is, idle items being waited for; else None."""
     program = table.program
-    if not table.slope or program.x.size > 1 or table.scale != 1 or program.x[0] != 1 or program.info[0] != 1:
+    if program is None or program.x.size > 1 or table.scale != 1 or program.x[0] != 1 or program.info[0] != 1:
         return None
     share = float(program.probs[0])
     return table.gamma * share / (1 - table.gamma * (1 - share))
@@ -96,8 +96,9 @@ def decide(table, net_mean, var, alpha=1.0, x=1.0):
     >>> decide(table, [-.2, -.54, -.8], 1.0).tolist()
     ['forward', 'discard', 'discard']
     """
-    alpha, x, gamma = as_number("alpha", alpha, 0), as_number("x", x, 0), as_arm(as_table(table))
-    if gamma is not None and alpha == x == 1:
+    alpha, x = as_number("alpha", alpha, 0), as_number("x", x, 0)
+    table_units(table, net_mean, var)                           # checks them
+    if as_arm(table) is not None and alpha == x == 1:
         cost = indifference_cost(table, 0.0, var)               # forwarded as long as the cost is below it
         net_mean, _ = np.broadcast_arrays(as_numbers("net_mean", net_mean), cost.value)
         return DECISIONS[(net_mean > -cost.lower).astype(int) + (net_mean >= -cost.upper)]
