@@ -23,7 +23,7 @@ from lib.problem import Bracket, as_numbers, as_scalar
 
 UNIT = 2.0**-53
 POINTS = 16             # nodes of a piece
-SHARE = 0.1             # of tol: what a level may lose, relative to the index and sqrt(1 - gamma)
+SHARE = 0.1             # of tol: what levels may lose, relative to the index and sqrt(1 - gamma)
 CAP = 0.02              # of (1 - gamma) t: the most that a level may lose, as slopes must stay above -1
 RELAX = 0.8             # levels beyond the last that is asked for may lose more, like gamma^-RELAX
 SHRINK = 0.85           # pieces are cut anew where they are this much narrower than they may be
@@ -359,9 +359,8 @@ def standard_indices(b, gamma, tol):
 def gittins_index(mean, var, gamma, noise_sd=1.0, tol=1e-6):
     """Bracket on the Gittins index of an arm that pays N(theta, noise_sd^2), theta ~ N(mean, var).
 
-    It is the known reward a pull at which one is indifferent between the arm and it, for ever after
-    {cite}`gittins1979bandit,gittins2011multi`.  A sweep takes milliseconds, at discount 0.999 seconds, and serves all
-    precisions noise_sd^2 / var that lie whole numbers apart.
+    It is the known reward a pull at which one is indifferent between the arm and it, for ever after (Gittins 1979).  A sweep
+    takes milliseconds, at discount 0.999 seconds, and serves all precisions noise_sd^2 / var that lie whole numbers apart.
 
     Parameters
     ----------
