@@ -124,7 +124,8 @@ def test_the_kept_table_is_what_is_computed():
         assert (found.lower < rows.lower).all() and (rows.upper < found.upper).all()
     again = indices.gittins((.8,)).astype(float)                        # one column anew: its digits, but for the machine's rounding
     assert np.allclose(again, table[table.gamma == .8], rtol=1e-10, atol=0)
-    assert indices.outward(1 / 3, indices.ROUND_FLOOR) == "0.33333333333" and indices.outward(1 / 3, indices.ROUND_CEILING) == "0.33333333334"
+    assert indices.outward(1 / 3, indices.ROUND_FLOOR) == "0.33333333333"
+    assert indices.outward(1 / 3, indices.ROUND_CEILING) == "0.33333333334"
 
 
 def test_break_even_costs_follow_the_tolerance_and_need_no_table_for_one_arm():
