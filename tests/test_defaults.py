@@ -38,6 +38,8 @@ KNOWN = {
         "prior": {"holdout": .25, "seed": 0, "method": "least_squares", "min_ratings": 50, "noise": "features"}},
     "datasets.readers": {"read_json": {"skip_damaged": False}, "shown": {"most": 60}},
     "datasets.topics": {"learn_topics": {"k": 10, "seed": 0, "passes": 10}},
+    "dp.decisions": {"q_brackets": {"x": 1}, "decide": {"alpha": 1, "x": 1}},
+    "dp.gittins": {"gittins_index": {"noise_sd": 1, "tol": 1e-6}},
     "dp.program": {"solve": {"tol": 1e-3, "certify": True, "between": True}, "as_number": INFINITE,
                    "q_values": {"x": 1}, "boundary": {"x": 1}},
     "dp.quadrature": {"hat_law": {"reach": 8.25}},
@@ -45,6 +47,7 @@ KNOWN = {
     "experiments.comparison": {
         "control": {"seed": 0}, "evaluate": {"horizon": None, "seed": 0, "reference": 0}, "leader": {"seed": 0},
         **{name: {"horizon": None, "seed": 0} for name in ("charges", "gains", "tune", "tune_and_measure")}},
+    "experiments.indices": {"gittins": {"gammas": (.5, .6, .7, .8, .9, .95, .99, .995, .999, .9995), "tol": 1e-8}},
     "experiments.ledger": {"against": {"rival": "UCB"}, "lifetime": {"seed": 0, "users": 100_000, "gamma": .9},
                            "informed_optimum": {"gamma": .9}, "printed_sum": {"gamma": .9}},
     "experiments.moments": {"moments": {"first": 0, "users": 0}},

@@ -153,10 +153,14 @@ NAME = ("value", "anything")
 
 CALLS = {
     "dp.boundary": dict(table=(SOLVED, "table"), alpha=(1.0, "positive"), prec=(2.0, "variances"), x=(1.0, "positive")),
+    "dp.decide": dict(READ, net_mean=(0.0, "numbers"), alpha=(1.0, "positive"), x=(1.0, "positive")),
     "dp.first_forward": dict(values=([1.0, -1.0], "vector"), probs=([.5, .5], "probabilities"), gamma=(.5, "discount")),
     "dp.general_smoothed_value": dict(table=(GENERAL, "table"), mean=(0.0, "number"), sd=(1.0, "positive"), var=(.5, "positive")),
     "dp.general_value": dict(table=(GENERAL, "table"), mean=(0.0, "numbers"), var=(.5, "variances")),
+    "dp.gittins_index": dict(mean=(0.0, "numbers"), var=(.5, "variances"), gamma=(.9, "discount"), noise_sd=(1.0, "positive"),
+                             tol=(.1, "share")),
     "dp.indifference_cost": dict(READ, mean=(0.0, "numbers")),
+    "dp.q_brackets": dict(READ, table=(TABLE, "table"), net_mean=(0.0, "numbers"), x=(1.0, "positive")),
     "dp.q_values": dict(READ, net_mean=(0.0, "numbers"), x=(1.0, "positive")),
     "dp.smoothed_value": dict(table=(SOLVED, "table"), net_mean=(0.0, "number"), sd=(1.0, "positive"), var=(.5, "positive")),
     "dp.solve": dict(x=([0.0, 1.0], "sizes"), probs=([.5, .5], "probabilities"), gamma=(.9, "discount"), noise_sd=(1.0, "positive"),

@@ -50,6 +50,7 @@ class Table(NamedTuple):
     lower: LowerGrid
     program: Program      # what is solved, table units, and
     fineness: Fineness    # how finely the best value is swept
+    tol: float = 1e-3     # what the bracket's relative width was to be
 
     @property
     def guess(self):
@@ -173,12 +174,12 @@ def solve(x, probs, gamma, noise_sd, var_max, tol=1e-3, certify=True, between=Tr
     require_discount(gamma)
     noise_sd, var_max = as_number("noise_sd", noise_sd, 0), as_number("var_max", var_max, 0)
     if not x.size:
-        return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, None, None)
+        return Table(gamma, noise_sd, var_max, 1.0, 0.0, None, None, None, None, tol)
     b0 = precision(noise_sd, scale, var_max)
     require_served(b0)
     program = make_program(x, q, p, max(gamma, TINY), b0)
     table = Table(gamma, noise_sd, var_max, scale, np.sum(x * p) / (1 - gamma), None, None, program,
-                  fineness("best", q, gamma, tol, between))
+                  fineness("best", q, gamma, tol, between), tol)
     if not certify:
         stored("best", program, table.fineness)
         return table
@@ -460,31 +461,6 @@ def boundary(table, alpha, prec, x=1.0):
         return np.zeros(prec.shape)
     b = np.maximum(prec.ravel() / table.scale / table.scale, table.program.b0)
     return thresholds(table, b, alpha, x / table.scale).reshape(prec.shape)
-
-
-def indifference_cost(table, mean, var):
-    """The cost at which forwarding x = 1 breaks even with discarding it, reward units.
-
-    For x = 1 always it is the Gittins index of a normal reward process (chapter "The dynamic program").
-
-    Parameters
-    ----------
-    table : Table
-    mean, var : array-like
-        Of theta, reward units; 0 <= var <= var_max.
-
-    Raises
-    ------
-    ValueError
-        For a variance below 0 or above var_max, or what is no finite number.
-    """
-    m, b = table_units(table, mean, var, "mean")
-    if not table.slope:
-        return m * table.noise_sd / table.scale
-    z = np.zeros(b.shape)
-    finite = np.isfinite(b)
-    z[finite] = thresholds(table, b[finite], 1.0, 1 / table.scale) / np.sqrt(b[finite])
-    return (m - z) * (table.noise_sd / table.scale)
 
 
 STEP, REACH, FINE, DEEP = 0.1, 6.0, 0.05, 3.2

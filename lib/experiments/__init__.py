@@ -1,8 +1,9 @@
 """What the book runs, as plain data, and the tables that come out.
 
 specs: an experiment as data; problems: the problems it is about, made or real; sources: which data stand for them; runner,
-moments: run it; comparison: policies tuned and set side by side; offline: on real ratings in order; published, ledger, own: kept results,
-verdicts, also on own data; theorem: every version of Theorem 1; playground: what the page with sliders and the game shows.
+moments: run it; comparison: policies tuned and set side by side; offline: on real ratings in order; published, ledger, own: kept
+results, verdicts, also on own data; theorem, indices: tables of Theorem 1 and of Gittins indices; playground: what the page with
+sliders and the game shows.
 """
 from lib.experiments.comparison import (Candidate, charges, evaluate, families, gains, leader, share, tune,
                                         tune_and_measure, winner)
