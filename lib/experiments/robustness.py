@@ -1,0 +1,195 @@
+"""Policies tuned under the model and run where it is wrong: the published table "robustness" (chapter "When the model is wrong").
+
+A Case is a belief, by which policies decide and on whose users alpha is tuned, and a Truth, from which users come.  Beside the
+policies stand two that assume a drift of FORGET whether there is one or not, and the best that know the truth, tuned on its own
+users (`informed`).  All meet the same users; values have hindsight as a control variate, whose mean is known under every truth.
+"""
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib import policies, simulate
+from lib.estimate import sample_mean
+from lib.experiments import comparison, problems, specs
+from lib.posterior import variances
+from lib.problem import Problem, as_count, as_made, checked, effective_horizon, noise_factors
+
+INSTANCES = (("simulated", .6), ("ratings", 3.5), ("ratings", 3.8), ("documents", .34))
+SIZES = {"tuning": 1024, "users": 8192, "sequences": 1000}
+FORGET = .05                # share of the variance that forgetful policies take to be drawn anew between two arrivals
+MODEL, BEST = "as the model says", "Knows the truth"
+KNOWN = "UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"      # families among which the informed policy is chosen
+FEW = 1000                  # items above which policies with a table for each item are left out
+TUNING, EVALUATION = 1, 2   # seeds are (seed, purpose)
+
+
+class Case(NamedTuple):
+    """One way in which a model is wrong."""
+
+    name: str
+    belief: Problem
+    truth: simulate.Truth
+
+
+def cases(model):
+    """The ways in which a model is wrong here, the first of them not at all.
+
+    Returns
+    -------
+    list of Case
+        Those about the law of the noise are left out where every item has the same number of features.
+
+    Examples
+    --------
+    >>> [case.name for case in cases(problems.from_knobs(problems.Knobs()))][:3]
+    ['as the model says', 'drift of 2 %', 'drift of 10 %']
+    """
+    model = checked(model)
+    sd = model.probs @ np.sqrt(variances(model.items, model.Sigma))
+    is_so, flat = simulate.make_truth(model), problems.even_noise(model)
+    found = [Case(MODEL, model, is_so), Case("drift of 2 %", model, is_so._replace(drift=.02)),
+             Case("drift of 10 %", model, is_so._replace(drift=.1)),
+             Case("tastes with t(5) tails", model, is_so._replace(tail=5.0)),
+             Case("noise with t(3) tails", model, is_so._replace(noise_tail=3.0)),
+             Case("two kinds of users", model, is_so._replace(split=.9)),
+             Case("users have a level", model, simulate.make_truth(problems.with_level(model, .5 * sd))),
+             Case("noise variance 4 times", model, simulate.make_truth(problems.wrong(model, noise=2.0))),
+             Case("noise variance a quarter", model, simulate.make_truth(problems.wrong(model, noise=.5))),
+             Case("users rate what they like", problems.self_selected(model, .5), is_so),
+             Case("users rate what they dislike", problems.self_selected(model, -.5), is_so)]
+    if np.ptp(noise_factors(model)) > 0:
+        found += [Case("noise is constant", model, simulate.make_truth(flat)), Case("noise grows", flat, is_so)]
+    return found
+
+
+def field(belief, tuning, seed=0):
+    """{name: Policy} of the policies that a believer has, tuned on users of the belief.
+
+    Parameters
+    ----------
+    belief : Problem
+    tuning : int
+        Number of users.
+    seed : int or sequence of int
+    """
+    belief = checked(belief)
+    entries = comparison.families(belief, (*KNOWN, "Knowledge gradient (1)"))
+    entries += [comparison.Candidate("DTD-DP, noise of the model", lambda alpha: policies.dtd_dp(alpha, "model"), entries[2].alphas),
+                comparison.Candidate("Bayes-UCB", policies.bayes_ucb, tuple(np.geomspace(.05, .8, 5)))]
+    if len(belief.items) <= FEW:
+        entries += [comparison.Candidate("Hard clusters", policies.clusters, (1.0,)),
+                    comparison.Candidate("Information-directed", policies.information_directed, tuple(np.geomspace(.25, 4, 5)))]
+    rules = comparison.tune(belief, entries, tuning, seed=seed)
+    return ({"Exploitation": policies.exploit(), "Thompson sampling": policies.thompson()} |
+            {entry.name: rule for entry, rule in zip(entries, rules)})
+
+
+def informed(truth, tuning, seed=0):
+    """The best policy of those that know a truth, picked among the families KNOWN on users of its own.
+
+    Parameters
+    ----------
+    truth : Truth
+    tuning : int
+        Number of users.
+    seed : int or sequence of int
+
+    Returns
+    -------
+    Policy
+        For `simulate.play_informed`.
+    """
+    entries = comparison.families(as_made("truth", truth, simulate.Truth, "lib.simulate.make_truth").problem, KNOWN)
+    rules = [policies.exploit(), *(entry.rule(alpha) for entry in entries for alpha in entry.alphas)]
+    stream = simulate.meet(truth, tuning, effective_horizon(truth.problem.gamma), comparison._apart(seed, TUNING)).stream
+    return rules[int(simulate.play_informed(truth, rules, stream)[0].mean(axis=1).argmax())]
+
+
+def rewards(case, rules, best, users, seed=0):
+    """What every policy earns from the same users of a case's truth, less a multiple of a control of mean zero.
+
+    Parameters
+    ----------
+    case : Case
+    rules : dict of str: Policy
+        What `field` gives for the belief.
+    best : Policy
+        What `informed` gives for the truth.
+    users : int
+    seed : int or sequence of int
+
+    Returns
+    -------
+    {name: ndarray (users,)}
+        Those of `rules`, the same that forget, and BEST.
+    """
+    problem, users = as_made("case", case, Case, "lib.experiments.robustness.cases").truth.problem, as_count("users", users, 3)
+    horizon = effective_horizon(problem.gamma)
+    met = simulate.meet(case.truth, users, horizon, comparison._apart(seed, EVALUATION))
+    forgetful = [name for name in ("UCB", "Knowledge gradient") if name in rules]
+    earned = dict(zip(rules, simulate.play(case.belief, rules.values(), met.stream)[0]))
+    if forgetful:
+        drifting = simulate.make_truth(case.belief, FORGET)
+        earned |= zip([f"{name}, forgetting" for name in forgetful],
+                      simulate.play_informed(drifting, [rules[name] for name in forgetful], met.stream)[0])
+    earned[BEST] = simulate.play_informed(case.truth, [best], met.stream)[0][0]
+    control = np.maximum(met.worth - problem.cost, 0) @ problem.gamma ** np.arange(1, horizon + 1)
+    control = control - (1 - problem.gamma**horizon) * simulate.hindsight_of(case.truth)
+    about = control - control.mean()
+    return {name: column - (about @ column) / (about @ about) * control for name, column in earned.items()}
+
+
+def measured(case, rules, sizes, seed=0):
+    """A DataFrame of one case, a row each policy: value, share of the informed policy's value, bounds.
+
+    Parameters
+    ----------
+    case, rules
+        As `rewards` takes them.
+    sizes : dict
+        With the keys of SIZES.
+    seed : int or sequence of int
+
+    Returns
+    -------
+    DataFrame
+        truth, policy, alpha, users; `value` and `se`; `share` in per cent of the value of BEST and `share_se`, paired;
+        `hindsight`, and `full_observation` with its error.
+    """
+    best = informed(case.truth, sizes["tuning"], seed)
+    earned = rewards(case, rules, best, sizes["users"], seed)
+    full = simulate.full_observation_of(case.truth, sizes["sequences"], seed)
+    rows = []
+    for name, column in earned.items():
+        rule = best if name == BEST else rules[name.removesuffix(", forgetting")]
+        value, share = sample_mean(column), comparison.share(100 * column, earned[BEST])
+        rows.append({"truth": case.name, "policy": name, "alpha": rule.alpha if policies.is_tuned(rule) else np.nan,
+                     "users": sizes["users"], "value": value.mean, "se": value.se, "share": share.mean, "share_se": share.se})
+    return pd.DataFrame(rows).assign(hindsight=simulate.hindsight_of(case.truth), full_observation=full.mean,
+                                     full_observation_se=full.se)
+
+
+def table(instances=INSTANCES, sizes=None, seed=2016):
+    """Every policy under every truth on every instance: a DataFrame, rows of `measured` with instance and cost before them.
+
+    Parameters
+    ----------
+    instances : sequence of (str, float)
+        A key of SPECS and a cost each.
+    sizes : dict, optional
+        As SIZES, which is the default.
+    seed : int
+    """
+    sizes, found = {**SIZES, **(sizes or {})}, []
+    for name, cost in instances:
+        model, rules = specs.build(specs.SPECS[name])[0]._replace(cost=cost), {}
+        for case in cases(model):
+            key = case.belief.mu.tobytes(), str(case.belief.noise)
+            if key not in rules:
+                rules[key] = field(case.belief, sizes["tuning"], seed)
+            rows = measured(case, rules[key], sizes, seed)
+            rows.insert(0, "instance", name)
+            rows.insert(1, "cost", cost)
+            found.append(rows)
+    return pd.concat(found, ignore_index=True)
