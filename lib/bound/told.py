@@ -13,9 +13,8 @@ import numpy as np
 
 from lib import posterior, streams
 from lib.bound.relaxations import compile_checked
-from lib.estimate import sample_mean
 from lib.normal import expected_excess
-from lib.problem import Estimate, as_count, as_numbers, checked, effective_horizon
+from lib.problem import as_count, as_numbers, checked, effective_horizon
 
 
 def as_drift(drift):
@@ -36,10 +35,11 @@ def as_spread(name, spread, shape):
     return spread
 
 
-def full_observation_told(problem, sequences, seed, drift=0.0, spread=None, noise_spread=None, horizon=None):
-    """Every feedback is shown, of a taste that drifts: an upper bound, never above hindsight (not in the paper).
+def full_observation_told(problem, sequences, seed, drift=0.0, spread=None, noise_spread=None, first=None):
+    """What full observation earns of a taste that drifts, sequence by sequence: its mean is an upper bound, never above hindsight.
 
-    As `full_observation`, and on the same items.  Items after `horizon` are counted at hindsight.
+    As `full_observation`, and on the same items: they are played out until gamma^horizon <= 1e-5, at most 2,000, and what comes
+    after is counted at hindsight.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ def full_observation_told(problem, sequences, seed, drift=0.0, spread=None, nois
         Share of the variance that is drawn anew between two arrivals.
     spread : array-like (sequences,), optional
         Factor of Sigma for each sequence's user, who is known to have it; 1 when absent.
-    noise_spread : array-like (sequences, horizon), optional
-        Factor of the noise variance of each feedback, known; 1 when absent.
-    horizon : int, optional
-        Items played out; by default as `full_observation`.
+    noise_spread : array-like (sequences, horizon + 1), optional
+        Factor of the noise variance of each feedback, known, that of `first` before the others; 1 when absent.
+    first : int, optional
+        An item whose feedback is seen one arrival before the sequence begins.
 
     Returns
     -------
-    Estimate
-        Mean and standard error, reward units, with the leading gamma.
+    ndarray (sequences,)
+        Reward units, with the leading gamma.
 
     Raises
     ------
@@ -72,25 +72,30 @@ def full_observation_told(problem, sequences, seed, drift=0.0, spread=None, nois
     >>> from lib.bound import full_observation
     >>> from lib.problem import make_problem
     >>> problem = make_problem([[1.]], [1.], [0.], [[1.]], 1., 0., .5)
-    >>> full_observation_told(problem, 4, 0) == full_observation(problem, 4, 0)
-    True
-    >>> round(full_observation_told(problem, 4, 0, drift=1.0, horizon=40).mean, 4)
-    0.0
+    >>> full_observation_told(problem, 4, 0).mean() == full_observation(problem, 4, 0).mean
+    np.True_
+    >>> full_observation_told(problem, 4, 0, drift=1.0).max().round(4)
+    np.float64(0.0)
     """
     problem, sequences = checked(problem), as_count("sequences", sequences, 2)
-    instance, drift = compile_checked(problem), as_drift(drift)
-    horizon = min(effective_horizon(problem.gamma, 1e-5), 2000) if horizon is None else as_count("horizon", horizon)
+    instance, drift, horizon = compile_checked(problem), as_drift(drift), arrivals(problem)
     spread = as_spread("spread", spread, (sequences,))
-    noise_spread = as_spread("noise_spread", noise_spread, (sequences, horizon))
+    noise_spread = as_spread("noise_spread", noise_spread, (sequences, horizon + 1))
+    first = -1 if first is None else as_count("first", first, 0, len(problem.probs) - 1)
     rng = streams.generator(seed, streams.Purpose.ARRIVALS)
     index = streams.draw_items(problem.probs, rng.random((sequences, horizon)))
     net = problem.items @ problem.mu - problem.cost
-    gain = expected_excess(net[index], tracked_sd(instance, index, drift, spread, noise_spread))
+    gain = expected_excess(net[index], tracked_sd(instance, index, first, drift, spread, noise_spread))
     sd = np.sqrt(posterior.variances(problem.items, problem.Sigma))
+    known, of = np.unique(spread, return_inverse=True)
+    later = np.array([problem.probs @ expected_excess(net, math.sqrt(factor) * sd) for factor in known])[of]
     rest = problem.gamma**horizon * problem.gamma / (1 - problem.gamma)
-    later = np.array([problem.probs @ expected_excess(net, math.sqrt(factor) * sd) for factor in np.unique(spread)])
-    after = later[np.unique(spread, return_inverse=True)[1]]
-    return Estimate(*map(float, sample_mean(gain @ problem.gamma ** np.arange(1, horizon + 1) + rest * after)))
+    return gain @ problem.gamma ** np.arange(1, horizon + 1) + rest * later
+
+
+def arrivals(problem):
+    """Items that `full_observation_told` plays out, as `full_observation` does."""
+    return min(effective_horizon(problem.gamma, 1e-5), 2000)
 
 
 @posterior.jit
@@ -103,17 +108,20 @@ def age(Sigma, prior, drift):
 
 
 @posterior.jit
-def tracked_sd(instance, index, drift, spread, noise_spread):
-    """(sequences, horizon) sd of x_n.m_n when the feedback of all earlier items of a row of `index` is seen."""
+def tracked_sd(instance, index, first, drift, spread, noise_spread):
+    """(sequences, horizon) sd of x_n.m_n when the feedback of `first`, unless negative, and of all earlier items is seen."""
     out, gain = np.empty(index.shape), np.empty(len(instance.mu))
     for r in range(index.shape[0]):
         prior = spread[r] * instance.Sigma
         Sigma = prior.copy()
+        if first >= 0:
+            posterior.shrink(Sigma, gain, posterior.project(instance, first, Sigma, gain) + noise_spread[r, 0] * instance.noise_var[first])
+            age(Sigma, prior, drift)
         for n in range(index.shape[1]):
             i = index[r, n]
             before = posterior.project(instance, i, prior, gain)
             now = posterior.project(instance, i, Sigma, gain)
             out[r, n] = math.sqrt(max(before - now, 0.0))
-            posterior.shrink(Sigma, gain, now + noise_spread[r, n] * instance.noise_var[i])
+            posterior.shrink(Sigma, gain, now + noise_spread[r, n + 1] * instance.noise_var[i])
             age(Sigma, prior, drift)
     return out

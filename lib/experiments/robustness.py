@@ -10,13 +10,16 @@ import numpy as np
 import pandas as pd
 
 from lib import policies, simulate
+from lib.cache import digest
 from lib.estimate import sample_mean
 from lib.experiments import comparison, problems, specs
 from lib.posterior import variances
-from lib.problem import Problem, as_count, as_made, checked, effective_horizon, noise_factors
+from lib.problem import Estimate, Problem, as_count, as_made, checked, effective_horizon, noise_factors
 
-INSTANCES = (("simulated", .6), ("ratings", 3.5), ("ratings", 3.8), ("documents", .34))
-SIZES = {"tuning": 1024, "users": 8192, "sequences": 1000}
+INSTANCES = (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5), ("documents", .34))
+SIZES = {"tuning": 1024, "users": 6144, "sequences": 1000}
+SMALLER = {"simulated": {"tuning": 256, "users": 1536, "sequences": 40},    # a hundred features, or very many items
+           "documents": {"tuning": 512, "users": 2048, "sequences": 500}}
 FORGET = .05                # share of the variance that forgetful policies take to be drawn anew between two arrivals
 MODEL, BEST = "as the model says", "Knows the truth"
 KNOWN = "UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"      # families among which the informed policy is chosen
@@ -100,8 +103,26 @@ def informed(truth, tuning, seed=0):
     Policy
         For `simulate.play_informed`.
     """
-    entries = comparison.families(as_made("truth", truth, simulate.Truth, "lib.simulate.make_truth").problem, KNOWN)
-    rules = [policies.exploit(), *(entry.rule(alpha) for entry in entries for alpha in entry.alphas)]
+    problem = as_made("truth", truth, simulate.Truth, "lib.simulate.make_truth").problem
+    rules = [policies.exploit(), *_tried(problem, KNOWN)]
+    if truth[1:] == simulate.Truth(problem)[1:]:      # a problem as any other: charges tell its policies apart sooner
+        return rules[comparison.leader(problem, rules, tuning, seed=seed)]
+    return _leader(truth, rules, tuning, seed)
+
+
+def forgetful(belief, tuning, seed=0):
+    """{name: Policy} of those that assume a drift of FORGET, tuned on users who drift so: for `simulate.play_informed`."""
+    truth = simulate.make_truth(belief, FORGET)
+    return {f"{name}, forgetting": _leader(truth, _tried(belief, [name]), tuning, seed) for name in ("UCB", "Knowledge gradient")}
+
+
+def _tried(problem, names):
+    """The policies of some families with every alpha that experiments try."""
+    return [entry.rule(alpha) for entry in comparison.families(problem, names) for alpha in entry.alphas]
+
+
+def _leader(truth, rules, tuning, seed):
+    """The rule that earns most of users of a truth, which it knows."""
     stream = simulate.meet(truth, tuning, effective_horizon(truth.problem.gamma), comparison._apart(seed, TUNING)).stream
     return rules[int(simulate.play_informed(truth, rules, stream)[0].mean(axis=1).argmax())]
 
@@ -112,8 +133,8 @@ def rewards(case, rules, best, users, seed=0):
     Parameters
     ----------
     case : Case
-    rules : dict of str: Policy
-        What `field` gives for the belief.
+    rules : pair of dict of str: Policy
+        What `field` and `forgetful` give for the belief.
     best : Policy
         What `informed` gives for the truth.
     users : int
@@ -122,74 +143,75 @@ def rewards(case, rules, best, users, seed=0):
     Returns
     -------
     {name: ndarray (users,)}
-        Those of `rules`, the same that forget, and BEST.
+        Those of `rules` and BEST.
     """
     problem, users = as_made("case", case, Case, "lib.experiments.robustness.cases").truth.problem, as_count("users", users, 3)
-    horizon = effective_horizon(problem.gamma)
+    (plain, aging), horizon = rules, effective_horizon(problem.gamma)
     met = simulate.meet(case.truth, users, horizon, comparison._apart(seed, EVALUATION))
-    forgetful = [name for name in ("UCB", "Knowledge gradient") if name in rules]
-    earned = dict(zip(rules, simulate.play(case.belief, rules.values(), met.stream)[0]))
-    if forgetful:
-        drifting = simulate.make_truth(case.belief, FORGET)
-        earned |= zip([f"{name}, forgetting" for name in forgetful],
-                      simulate.play_informed(drifting, [rules[name] for name in forgetful], met.stream)[0])
+    earned = dict(zip(plain, simulate.play(case.belief, plain.values(), met.stream)[0]))
+    earned |= zip(aging, simulate.play_informed(simulate.make_truth(case.belief, FORGET), aging.values(), met.stream)[0])
     earned[BEST] = simulate.play_informed(case.truth, [best], met.stream)[0][0]
     control = np.maximum(met.worth - problem.cost, 0) @ problem.gamma ** np.arange(1, horizon + 1)
-    control = control - (1 - problem.gamma**horizon) * simulate.hindsight_of(case.truth)
+    control -= (1 - problem.gamma**horizon) * simulate.hindsight_of(case.truth)
     about = control - control.mean()
     return {name: column - (about @ column) / (about @ about) * control for name, column in earned.items()}
 
 
-def measured(case, rules, sizes, seed=0):
-    """A DataFrame of one case, a row each policy: value, share of the informed policy's value, bounds.
+def bounds(truth, sequences, seed=0):
+    """{column: number} of the bounds under a truth: the first forward exact where items are few, else missing."""
+    full = simulate.full_observation_of(truth, sequences, seed)
+    few = len(truth.problem.items) <= FEW
+    first = simulate.full_first_of(truth, sequences, seed) if few else Estimate(np.nan, np.nan)
+    return {"hindsight": simulate.hindsight_of(truth), "full_observation": full.mean, "full_observation_se": full.se,
+            "first_exact": first.mean, "first_exact_se": first.se}
 
-    Parameters
-    ----------
-    case, rules
-        As `rewards` takes them.
-    sizes : dict
-        With the keys of SIZES.
-    seed : int or sequence of int
+
+def measured(case, rules, best, users, seed=0):
+    """A DataFrame of one case, a row each policy; arguments as `rewards`.
 
     Returns
     -------
     DataFrame
-        truth, policy, alpha, users; `value` and `se`; `share` in per cent of the value of BEST and `share_se`, paired;
-        `hindsight`, and `full_observation` with its error.
+        truth, policy, alpha, users; `value` and `se`; `share` in per cent of the value of BEST and `share_se`, paired.
     """
-    best = informed(case.truth, sizes["tuning"], seed)
-    earned = rewards(case, rules, best, sizes["users"], seed)
-    full = simulate.full_observation_of(case.truth, sizes["sequences"], seed)
-    rows = []
+    earned, known, rows = rewards(case, rules, best, users, seed), {**rules[0], **rules[1], BEST: best}, []
     for name, column in earned.items():
-        rule = best if name == BEST else rules[name.removesuffix(", forgetting")]
         value, share = sample_mean(column), comparison.share(100 * column, earned[BEST])
-        rows.append({"truth": case.name, "policy": name, "alpha": rule.alpha if policies.is_tuned(rule) else np.nan,
-                     "users": sizes["users"], "value": value.mean, "se": value.se, "share": share.mean, "share_se": share.se})
-    return pd.DataFrame(rows).assign(hindsight=simulate.hindsight_of(case.truth), full_observation=full.mean,
-                                     full_observation_se=full.se)
+        rows.append({"truth": case.name, "policy": name,
+                     "alpha": known[name].alpha if policies.is_tuned(known[name]) else np.nan, "users": users,
+                     "value": value.mean, "se": value.se, "share": share.mean, "share_se": share.se})
+    return pd.DataFrame(rows)
 
 
-def table(instances=INSTANCES, sizes=None, seed=2016):
-    """Every policy under every truth on every instance: a DataFrame, rows of `measured` with instance and cost before them.
+def instance(model, sizes, seed=2016):
+    """Every policy under every truth of one model: rows of `measured` with the bounds beside them.
 
     Parameters
     ----------
-    instances : sequence of (str, float)
-        A key of SPECS and a cost each.
-    sizes : dict, optional
-        As SIZES, which is the default.
+    model : Problem
+    sizes : dict
+        With the keys of SIZES: users on whom everything is tuned, others, and item sequences for bounds.
     seed : int
     """
-    sizes, found = {**SIZES, **(sizes or {})}, []
+    rules, best, limits, found = {}, {}, {}, []
+    for case in cases(model):
+        believed, true = digest(*case.belief), digest(*case.truth.problem, *case.truth[1:])
+        if believed not in rules:
+            rules[believed] = field(case.belief, sizes["tuning"], seed), forgetful(case.belief, sizes["tuning"], seed)
+        if true not in best:
+            best[true] = informed(case.truth, sizes["tuning"], seed)
+            limits[true] = bounds(case.truth, sizes["sequences"], seed)
+        found.append(measured(case, rules[believed], best[true], sizes["users"], seed).assign(**limits[true]))
+    return pd.concat(found, ignore_index=True)
+
+
+def table(instances=INSTANCES, sizes=None, seed=2016):
+    """`instance` for every pair of a key of SPECS and a cost, which stand before its rows; sizes as SIZES and SMALLER."""
+    found = []
     for name, cost in instances:
-        model, rules = specs.build(specs.SPECS[name])[0]._replace(cost=cost), {}
-        for case in cases(model):
-            key = case.belief.mu.tobytes(), str(case.belief.noise)
-            if key not in rules:
-                rules[key] = field(case.belief, sizes["tuning"], seed)
-            rows = measured(case, rules[key], sizes, seed)
-            rows.insert(0, "instance", name)
-            rows.insert(1, "cost", cost)
-            found.append(rows)
+        given = {**SIZES, **SMALLER.get(name, {}), **(sizes or {})}
+        rows = instance(specs.build(specs.SPECS[name])[0]._replace(cost=cost), given, seed)
+        rows.insert(0, "instance", name)
+        rows.insert(1, "cost", cost)
+        found.append(rows)
     return pd.concat(found, ignore_index=True)

@@ -8,7 +8,7 @@ from lib.simulate.exact import decoupled
 from lib.simulate.informed import play_informed
 from lib.simulate.instances import Stream
 from lib.simulate.replications import Episodes, episodes, play, replicate, truncation
-from lib.simulate.truths import Met, Truth, full_observation_of, hindsight_of, make_truth, meet
+from lib.simulate.truths import Met, Truth, full_first_of, full_observation_of, hindsight_of, make_truth, meet
 
-__all__ = ["Episodes", "Met", "Stream", "Truth", "decoupled", "episodes", "full_observation_of", "hindsight_of", "make_truth",
-           "meet", "play", "play_informed", "replicate", "truncation"]
+__all__ = ["Episodes", "Met", "Stream", "Truth", "decoupled", "episodes", "full_first_of", "full_observation_of", "hindsight_of",
+           "make_truth", "meet", "play", "play_informed", "replicate", "truncation"]

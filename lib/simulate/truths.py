@@ -17,10 +17,12 @@ from scipy import stats
 
 from lib import streams
 from lib.bound import full_observation_told
-from lib.bound.told import as_drift
+from lib.bound.told import arrivals, as_drift
+from lib.dp import first_forward
+from lib.estimate import sample_mean
 from lib.normal import expected_excess
 from lib.posterior import variances
-from lib.problem import Estimate, Problem, as_count, as_made, as_numbers, checked, effective_horizon, noise_var
+from lib.problem import Estimate, Problem, as_count, as_made, as_numbers, checked, noise_var
 from lib.simulate.instances import Stream
 
 PARTS = 9           # normal parts that stand for Student's law in a belief
@@ -213,13 +215,52 @@ def full_observation_of(truth, sequences, seed=0):
     True
     """
     truth, sequences = as_truth(truth), as_count("sequences", sequences, 2)
+    return Estimate(*map(float, sample_mean(_told(truth, sequences, seed)())))
+
+
+def full_first_of(truth, sequences, seed=0):
+    """The same with the first forward exact: before it nothing is shown nor told, and beliefs stay the prior.
+
+    w solves w = gamma E_x max(w, A_x), A_x = x.mu - cost + what full observation earns after feedback on x
+    (`lib.bound.full_first`).  w is convex in A, so that sampling errors of A raise it on average.  One run for each item.
+
+    Parameters
+    ----------
+    truth, sequences, seed
+        As `full_observation_of` takes them.
+
+    Returns
+    -------
+    Estimate
+        Its error is that of the first forwards chosen.
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1.]], [1.], [-3.], [[1.]], 1., 0., .9)
+    >>> full_first_of(make_truth(problem, drift=.1), 8).mean
+    0.0
+    """
+    truth, sequences = as_truth(truth), as_count("sequences", sequences, 2)
+    problem, after = truth.problem, _told(truth, sequences, seed)
+    net = problem.items @ problem.mu - problem.cost
+    values = np.array([after(x) for x in range(len(net))]) + net[:, None]
+    w, slope = first_forward(values.mean(axis=1), problem.probs, problem.gamma)
+    return Estimate(float(w), float(sample_mean(slope @ values).se))
+
+
+def _told(truth, sequences, seed):
+    """A function from an item seen first, or None, to the values (sequences,) of full observation under a truth."""
     problem, (weights, means, Sigma) = truth.problem, kinds(truth)
-    horizon = min(effective_horizon(problem.gamma, 1e-5), 2000)
     rng = streams.generator(seed, streams.Purpose.TAIL)
-    spread, loud = spreads(rng, truth.tail, sequences), spreads(rng, truth.noise_tail, (sequences, horizon))
-    found = [full_observation_told(problem._replace(mu=mean, Sigma=Sigma), sequences, seed, truth.drift, spread, loud, horizon)
-             for mean in means]
-    return Estimate(float(sum(weights * [one.mean for one in found])), float(sum(weights * [one.se for one in found])))
+    spread = spreads(rng, truth.tail, sequences)
+    loud = spreads(rng, truth.noise_tail, (sequences, arrivals(problem) + 1))
+
+    def values(first=None):
+        return sum(weight * full_observation_told(problem._replace(mu=mean, Sigma=Sigma), sequences, seed, truth.drift, spread, loud,
+                                                  first) for weight, mean in zip(weights, means))
+
+    return values
 
 
 def parts(truth, count=PARTS):
