@@ -21,7 +21,7 @@ SIZES = {"tuning": 1024, "users": 6144, "sequences": 1000}
 SMALLER = {"simulated": {"tuning": 256, "users": 1536, "sequences": 40},    # a hundred features, or very many items
            "documents": {"tuning": 512, "users": 2048, "sequences": 500}}
 FORGET = .05                # share of the variance that forgetful policies take to be drawn anew between two arrivals
-MODEL, BEST = "as the model says", "Knows the truth"
+MODEL, BEST, AGING = "as the model says", "Knows the truth", ", forgetting"
 KNOWN = "UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"      # families among which the informed policy is chosen
 FEW = 1000                  # items above which policies with a table for each item are left out
 TUNING, EVALUATION = 1, 2   # seeds are (seed, purpose)
@@ -66,6 +66,17 @@ def cases(model):
     return found
 
 
+def _entries(belief):
+    """The Candidates of a believer."""
+    entries = comparison.families(belief, (*KNOWN, "Knowledge gradient (1)"))
+    entries += [comparison.Candidate("DTD-DP, noise of the model", lambda alpha: policies.dtd_dp(alpha, "model"), entries[2].alphas),
+                comparison.Candidate("Bayes-UCB", policies.bayes_ucb, tuple(np.geomspace(.05, .8, 5)))]
+    if len(belief.items) <= FEW:
+        entries += [comparison.Candidate("Hard clusters", policies.clusters, (1.0,)),
+                    comparison.Candidate("Information-directed", policies.information_directed, tuple(np.geomspace(.25, 4, 5)))]
+    return entries
+
+
 def field(belief, tuning, seed=0):
     """{name: Policy} of the policies that a believer has, tuned on users of the belief.
 
@@ -76,16 +87,19 @@ def field(belief, tuning, seed=0):
         Number of users.
     seed : int or sequence of int
     """
-    belief = checked(belief)
-    entries = comparison.families(belief, (*KNOWN, "Knowledge gradient (1)"))
-    entries += [comparison.Candidate("DTD-DP, noise of the model", lambda alpha: policies.dtd_dp(alpha, "model"), entries[2].alphas),
-                comparison.Candidate("Bayes-UCB", policies.bayes_ucb, tuple(np.geomspace(.05, .8, 5)))]
-    if len(belief.items) <= FEW:
-        entries += [comparison.Candidate("Hard clusters", policies.clusters, (1.0,)),
-                    comparison.Candidate("Information-directed", policies.information_directed, tuple(np.geomspace(.25, 4, 5)))]
+    entries = _entries(checked(belief))
     rules = comparison.tune(belief, entries, tuning, seed=seed)
     return ({"Exploitation": policies.exploit(), "Thompson sampling": policies.thompson()} |
             {entry.name: rule for entry, rule in zip(entries, rules)})
+
+
+def kept(belief, rows):
+    """The policies of a believer that rows of the published table name: as `field` and as `forgetful` give them."""
+    makers = {"Exploitation": lambda _: policies.exploit(), "Thompson sampling": lambda _: policies.thompson()}
+    makers |= {entry.name: entry.rule for entry in _entries(checked(belief))}
+    named = list(zip(rows.policy, rows.alpha))
+    return ({name: makers[name](alpha) for name, alpha in named if name in makers},
+            {name: makers[name.removesuffix(AGING)](alpha) for name, alpha in named if name.endswith(AGING)})
 
 
 def informed(truth, tuning, seed=0):
@@ -113,7 +127,7 @@ def informed(truth, tuning, seed=0):
 def forgetful(belief, tuning, seed=0):
     """{name: Policy} of those that assume a drift of FORGET, tuned on users who drift so: for `simulate.play_informed`."""
     truth = simulate.make_truth(belief, FORGET)
-    return {f"{name}, forgetting": _leader(truth, _tried(belief, [name]), tuning, seed) for name in ("UCB", "Knowledge gradient")}
+    return {name + AGING: _leader(truth, _tried(belief, [name]), tuning, seed) for name in ("UCB", "Knowledge gradient")}
 
 
 def _tried(problem, names):
@@ -127,7 +141,7 @@ def _leader(truth, rules, tuning, seed):
     return rules[int(simulate.play_informed(truth, rules, stream)[0].mean(axis=1).argmax())]
 
 
-def rewards(case, rules, best, users, seed=0):
+def rewards(case, rules, best=None, users=1024, seed=0):
     """What every policy earns from the same users of a case's truth, less a multiple of a control of mean zero.
 
     Parameters
@@ -135,7 +149,7 @@ def rewards(case, rules, best, users, seed=0):
     case : Case
     rules : pair of dict of str: Policy
         What `field` and `forgetful` give for the belief.
-    best : Policy
+    best : Policy, optional
         What `informed` gives for the truth.
     users : int
     seed : int or sequence of int
@@ -143,14 +157,16 @@ def rewards(case, rules, best, users, seed=0):
     Returns
     -------
     {name: ndarray (users,)}
-        Those of `rules` and BEST.
+        Those of `rules` and, where `best` is given, BEST.
     """
     problem, users = as_made("case", case, Case, "lib.experiments.robustness.cases").truth.problem, as_count("users", users, 3)
     (plain, aging), horizon = rules, effective_horizon(problem.gamma)
     met = simulate.meet(case.truth, users, horizon, comparison._apart(seed, EVALUATION))
     earned = dict(zip(plain, simulate.play(case.belief, plain.values(), met.stream)[0]))
-    earned |= zip(aging, simulate.play_informed(simulate.make_truth(case.belief, FORGET), aging.values(), met.stream)[0])
-    earned[BEST] = simulate.play_informed(case.truth, [best], met.stream)[0][0]
+    if aging:
+        earned |= zip(aging, simulate.play_informed(simulate.make_truth(case.belief, FORGET), aging.values(), met.stream)[0])
+    if best is not None:
+        earned[BEST] = simulate.play_informed(case.truth, [best], met.stream)[0][0]
     control = np.maximum(met.worth - problem.cost, 0) @ problem.gamma ** np.arange(1, horizon + 1)
     control -= (1 - problem.gamma**horizon) * simulate.hindsight_of(case.truth)
     about = control - control.mean()
@@ -203,6 +219,37 @@ def instance(model, sizes, seed=2016):
             limits[true] = bounds(case.truth, sizes["sequences"], seed)
         found.append(measured(case, rules[believed], best[true], sizes["users"], seed).assign(**limits[true]))
     return pd.concat(found, ignore_index=True)
+
+
+def again(rows, names, users, seed=0):
+    """Policies of the published table on other users: their fresh values beside the kept ones.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of one instance.
+    names : sequence of str
+        Policies.
+    users : int
+    seed : int or sequence of int
+
+    Returns
+    -------
+    DataFrame
+        truth, policy, value and se as kept, `fresh` and `fresh_se`, and `z`, how far apart the two are in standard errors:
+        the kept one, scaled to the fresh number of users, as a small sample without a rare event would underrate its own.
+    """
+    rows = rows[rows.policy.isin(names)]
+    model, found = specs.build(specs.SPECS[rows.instance.iloc[0]])[0]._replace(cost=float(rows.cost.iloc[0])), []
+    for case in cases(model):
+        mine = rows[rows.truth == case.name]
+        earned = rewards(case, kept(case.belief, mine), users=users, seed=seed)
+        fresh = sample_mean([earned[name] for name in mine.policy])
+        found.append(mine.assign(fresh=fresh.mean, fresh_se=fresh.se))
+    found = pd.concat(found, ignore_index=True)
+    error, apart = found.se * np.sqrt(1 + found.users / users), found.fresh - found.value
+    z = np.where(error > 0, apart / error.where(error > 0, 1), np.where(apart == 0, 0, np.inf))
+    return found.assign(z=z)[["truth", "policy", "alpha", "value", "se", "fresh", "fresh_se", "z"]]
 
 
 def table(instances=INSTANCES, sizes=None, seed=2016):
