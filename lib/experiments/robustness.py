@@ -16,10 +16,9 @@ from lib.experiments import comparison, problems, specs
 from lib.posterior import variances
 from lib.problem import Estimate, Problem, as_count, as_made, checked, effective_horizon, noise_factors
 
-INSTANCES = (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5), ("documents", .34))
+INSTANCES = (("ratings", 3.8), ("simulated", .6))
 SIZES = {"tuning": 1024, "users": 6144, "sequences": 1000}
-SMALLER = {"simulated": {"tuning": 256, "users": 1536, "sequences": 40},    # a hundred features, or very many items
-           "documents": {"tuning": 512, "users": 2048, "sequences": 500}}
+SMALLER = {"simulated": {"tuning": 256, "users": 1536, "sequences": 40}}    # a hundred features
 FORGET = .05                # share of the variance that forgetful policies take to be drawn anew between two arrivals
 MODEL, BEST, AGING = "as the model says", "Knows the truth", ", forgetting"
 KNOWN = "UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"      # families among which the informed policy is chosen
