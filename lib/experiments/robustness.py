@@ -166,8 +166,23 @@ def rewards(case, rules, best=None, users=1024, seed=0):
         earned |= zip(aging, simulate.play_informed(simulate.make_truth(case.belief, FORGET), aging.values(), met.stream)[0])
     if best is not None:
         earned[BEST] = simulate.play_informed(case.truth, [best], met.stream)[0][0]
+    return sharpened(case.truth, met, earned)
+
+
+def sharpened(truth, met, earned):
+    """{name: ndarray (users,)} of rewards less a multiple of what hindsight earned beyond its mean, which a truth tells.
+
+    Parameters
+    ----------
+    truth : Truth
+    met : simulate.Met
+        What its users met.
+    earned : {name: ndarray (users,)}
+        Their rewards.
+    """
+    problem, horizon = truth.problem, met.worth.shape[1]
     control = np.maximum(met.worth - problem.cost, 0) @ problem.gamma ** np.arange(1, horizon + 1)
-    control -= (1 - problem.gamma**horizon) * simulate.hindsight_of(case.truth)
+    control -= (1 - problem.gamma**horizon) * simulate.hindsight_of(truth)
     about = control - control.mean()
     return {name: column - (about @ column) / (about @ about) * control for name, column in earned.items()}
 
