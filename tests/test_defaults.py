@@ -58,7 +58,7 @@ KNOWN = {
         "Knobs": {"features": 4, "mix": 0, "correlation": 0, "favour": 10, "noise": 1, "cost": .3, "gamma": .9},
         "wrong": {"noise": 1, "prior": 1, "mean": 0}},
     "experiments.robustness": {"field": {"seed": 0}, "informed": {"seed": 0}, "forgetful": {"seed": 0}, "bounds": {"seed": 0},
-                               "table": {"sizes": None, "seed": 2016, "instances": (("ratings", 3.8), ("simulated", .6))}},
+                               "table": {"sizes": None, "seed": 2016, "instances": (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5))}},
     "experiments.runner": {"run": {"chunk": 32}, "curves": {"column": "mean"}},
     "experiments.sources": {"documents": {"ratio": 1, "articles": 40, "topics": 10}, "rated": {"dataset": "movielens"}},
     "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (2048, 40_000), "tuning": (1024, 20_000),

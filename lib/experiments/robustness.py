@@ -1,7 +1,7 @@
 """Policies tuned under the model and run where it is wrong: the published table "robustness" (chapter "When the model is wrong").
 
 A Case is a belief, by which policies decide and on whose users alpha is tuned, and a Truth, from which users come.  Beside the
-policies stand two that assume a drift of FORGET whether there is one or not, and the best that know the truth, tuned on its own
+policies stand two that assume a drift of FORGET whether there is one or not, and the best that knows the truth, tuned on its own
 users (`informed`).  All meet the same users; values have hindsight as a control variate, whose mean is known under every truth.
 """
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from lib.experiments import comparison, problems, specs
 from lib.posterior import variances
 from lib.problem import Estimate, Problem, as_count, as_made, checked, effective_horizon, noise_factors
 
-INSTANCES = (("ratings", 3.8), ("simulated", .6))
+INSTANCES = (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5))
 SIZES = {"tuning": 1024, "users": 6144, "sequences": 1000}
 SMALLER = {"simulated": {"tuning": 256, "users": 1536, "sequences": 40}}    # a hundred features
 FORGET = .05                # share of the variance that forgetful policies take to be drawn anew between two arrivals
