@@ -19,6 +19,10 @@ class Purpose(IntEnum):
     ITEMS = 1               # the items that they meet
     NOISE = 2               # of the feedback
     THOMPSON = 3            # normals of Thompson sampling
+    DRIFT = 8               # by which tastes move between arrivals
+    TAIL = 9                # how widely a user's tastes spread
+    NOISE_TAIL = 10         # how loud the noise of a feedback is
+    KIND = 11               # which of two kinds a user is
     THEOREM = 16            # Algorithm 1's draws of theta and x
     ARRIVALS = 17           # item sequences of full observation
     BOOTSTRAP = 20          # users drawn again

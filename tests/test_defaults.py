@@ -15,6 +15,7 @@ KNOWN = {
         "dual_second": {"outer": 16, "paths": 300, "inner": 4, "effort": 2000, "seed": 0},
         "ladder": {"paths": 1000, "seed": 0}, "best": {"budget_seconds": 10, "seed": 0}},
     "bound.giveaways": {"gifts": {"charges": "paper", "basis": None, "told": 1, "sequences": 400, "seed": 0}},
+    "bound.told": {"full_observation_told": {"drift": 0, "spread": None, "noise_spread": None, "first": None}},
     "bound.optimum": {"solve": {"step": 1 / 8, "depth": 20, "tolerance": 1e-3}},
     "bound.penalty": {"control": {"inner": 2, "seed": 0}, "gap": {"inner": 4, "effort": 2000, "seed": 0},
                       "least_charges": {"inner": 4, "effort": 2000, "seed": 0}},
@@ -59,6 +60,8 @@ KNOWN = {
         "combinations": {"correlated": False, "features": 6, "items": 40, "cost": 4, "gamma": .9},
         "Knobs": {"features": 4, "mix": 0, "correlation": 0, "favour": 10, "noise": 1, "cost": .3, "gamma": .9},
         "wrong": {"noise": 1, "prior": 1, "mean": 0}},
+    "experiments.robustness": {"field": {"seed": 0}, "informed": {"seed": 0}, "forgetful": {"seed": 0}, "bounds": {"seed": 0},
+                               "table": {"sizes": None, "seed": 2016, "instances": (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5))}},
     "experiments.runner": {"run": {"chunk": 32}, "curves": {"column": "mean"}},
     "experiments.sources": {"documents": {"ratio": 1, "articles": 40, "topics": 10}, "rated": {"dataset": "movielens"}},
     "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (2048, 40_000), "tuning": (1024, 20_000),
@@ -75,6 +78,8 @@ KNOWN = {
     "tables": {"tabulate": {"digits": 4, "pairs": None, "heads": None, "index": True, "caption": None}},
     "report.analysis": {"analyse": {"gamma": .9, "users": 1024, "seed": 0}},
     "simulate.exact": {"decoupled": {"nodes": 240}},
+    "simulate.truths": {"make_truth": {"drift": 0, "tail": np.inf, "noise_tail": np.inf, "split": 0}, "meet": {"horizon": 100, "seed": 0},
+                        "full_first_of": {"seed": 0}, "full_observation_of": {"seed": 0}},
     "simulate.replications": {name: {"horizon": 100, "seed": 0, "reward": "expected", "first": 0} for name in ("replicate", "episodes")} |
                              {"truncation": {"horizon": 100}},
 }

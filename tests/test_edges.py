@@ -20,7 +20,7 @@ from lib.dp.general import solve_general
 from lib.dp.program import Table
 from lib.experiments import Candidate, Knobs, Spec
 from lib.problem import make_problem
-from lib.simulate import Episodes, Stream
+from lib.simulate import Episodes, Stream, Truth, make_truth
 
 PACKAGES = "dp", "policies", "bound", "simulate", "datasets", "experiments", "filter"
 MODULES = "problem", "posterior", "estimate", "tables"
@@ -135,6 +135,11 @@ BAD = {
                         {"se": "below"}, NAN, MASKED],
     "words by name": ["reward", 3, ["mean"], {"nonsense": "reward"}, {"mean": 3}, {"se": "behind the ±"}, NAN, MASKED],
     "title": [3, True, ["A title"], NAN, MASKED],
+    "drift": NUMBER + [-.1, 1.1], "split": NUMBER + [-.1, 1.0], "tail": [value for value in NUMBER if value is not INF] + [2.0, -1.0],
+    "spread": ARRAY + [1.0, [1.0], [1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, -1.0]],
+    "truth": [None, "text", 3.0, (), PROBLEM] + [Truth(PROBLEM)._replace(**{name: value}) for name, value in (
+        ("problem", None), ("problem", PROBLEM._replace(mu=NAN)), ("drift", 2.0), ("drift", NAN), ("drift", "a"), ("tail", 2.0), ("tail", NAN),
+        ("noise_tail", -1.0), ("noise_tail", None), ("split", 1.0), ("split", [.5, .5]))],
     "object": [None, "text", 3.0, (), ITEMS], "anything": [],
 }
 FINE = {("experiments.typical_costs", "steps", "[]")}         # no steps, no costs
@@ -142,7 +147,7 @@ FINE = {("experiments.typical_costs", "steps", "[]")}         # no steps, no cos
 
 ALPHA, P, R = (1.0, "nonnegative"), (PROBLEM, "problem"), (RULES, "policies")
 SEED, COUNT, HORIZON = (0, "seed"), (4, "count"), (3, "count")
-LAW, EVEN = ("euclid", "text"), (4, "count")
+LAW, EVEN, TRUE = ("euclid", "text"), (4, "count"), (make_truth(PROBLEM, drift=.1), "truth")
 SIMULATED = dict(problem=P, policies=R, replications=COUNT, horizon=HORIZON, seed=SEED, thetas=(SEEN.theta, "thetas"),
                  reward=("expected", "text"), first=(0, "place"), truth=(PROBLEM, "problem"))
 SEARCH = dict(inner=COUNT, effort=COUNT, seed=SEED)
@@ -205,6 +210,15 @@ CALLS = {
     "bound.gap": dict(SEARCH, problem=P, episodes=(SEEN, "episodes")),
     "bound.ladder": dict(problem=P, paths=COUNT, seed=SEED),
     "bound.least_charges": dict(SEARCH, problem=P, first=([-1, 0], "first")),
+    "bound.full_observation_told": dict(problem=P, sequences=COUNT, seed=SEED, drift=(.1, "drift"), spread=([1.0] * 4, "spread"),
+                                        noise_spread=(None, "spread"), first=(0, "index")),
+    "simulate.full_first_of": dict(truth=TRUE, sequences=COUNT, seed=SEED),
+    "simulate.full_observation_of": dict(truth=TRUE, sequences=COUNT, seed=SEED),
+    "simulate.hindsight_of": dict(truth=TRUE), "simulate.meet": dict(truth=TRUE, users=COUNT, horizon=HORIZON, seed=SEED),
+    "simulate.make_truth": dict(problem=P, drift=(.1, "drift"), tail=(5.0, "tail"), noise_tail=(5.0, "tail"), split=(.5, "split")),
+    "simulate.play_informed": dict(truth=TRUE, policies=R, stream=(STREAM, "stream")),
+    "experiments.self_selected": dict(problem=P, strength=(.5, "number")),
+    "experiments.with_level": dict(problem=P, sd=(.5, "positive")),
     "simulate.decoupled": dict(problem=(APART, "problem"), policy=(RULES[0], "policy"), nodes=(24, "count")),
     "simulate.episodes": SIMULATED, "simulate.replicate": SIMULATED,
     "simulate.play": dict(problem=P, policies=R, stream=(STREAM, "stream")),

@@ -2,8 +2,8 @@
 
 conditionals: one preference given the others; theorem: Theorem 1, for any items; merged: its magnitudes where items are very
 many; charges: those that make it least; slopes: a lattice that steers their search; giveaways: what the theorem gives away;
-relaxations: hindsight, full observation; penalty: charges against full observation, along paths; duality: bounds by those charges, and the first forward made exact;
-catalogue: the same from sampled items; optimum: the exact optimum of two features.  Knows dp and posterior, not policies.
+relaxations: hindsight, full observation; told: the latter where tastes drift; penalty: charges against full observation, along paths;
+duality: bounds by those charges, and the first forward made exact; catalogue: the same from sampled items; optimum: the exact optimum of two features.  Knows dp and posterior, not policies.
 """
 from lib.bound.charges import Charged, tightest_charges
 from lib.bound.conditionals import conditional
@@ -12,8 +12,9 @@ from lib.bound.giveaways import Gifts, gifts
 from lib.bound.penalty import control, gap, least_charges
 from lib.bound.relaxations import full_observation, hindsight
 from lib.bound.theorem import decomposition, decomposition_for, decomposition_sampled, even_charges, in_basis, normalised
+from lib.bound.told import full_observation_told
 
 __all__ = ["Bound", "Charged", "Gifts", "best", "conditional", "control", "decomposition", "decomposition_for",
            "decomposition_sampled", "dual", "dual_first", "dual_second", "even_charges", "forward_values",
-           "full_first", "full_observation", "gap", "gifts", "hindsight", "in_basis", "ladder", "least_charges",
-           "normalised", "tightest_charges"]
+           "full_first", "full_observation", "full_observation_told", "gap", "gifts", "hindsight", "in_basis", "ladder",
+           "least_charges", "normalised", "tightest_charges"]

@@ -14,8 +14,7 @@ from lib.datasets.priors import as_prior
 from lib.datasets.records import as_dataset
 from lib.experiments import sources
 from lib.posterior import variances
-from lib.problem import as_count, as_floats, as_made, as_scalar, checked, make_problem, noise_var
-
+from lib.problem import as_count, as_floats, as_made, as_scalar, checked, make_problem, noise_factors, noise_var
 
 
 def simulated(features=100, mean=0.3, sd=1.0, noise_sd=0.1, gamma=0.9, favour=100.0):
@@ -157,6 +156,64 @@ def even_noise(problem, sd=None):
     problem = checked(problem)
     sd = np.sqrt(problem.probs @ noise_var(problem)) if sd is None else as_scalar("sd", sd, 0)
     return problem._replace(noise_sd=float(sd), noise="constant")
+
+
+def with_level(problem, sd):
+    """The problem of users who differ in a general level too: x.theta plus a number of their own, N(0, sd^2), independent.
+
+    The level is one more feature, 1 in every item; the noise of each item stays what it was.
+
+    Parameters
+    ----------
+    problem : Problem
+    sd : float
+        In reward units.
+
+    Returns
+    -------
+    Problem
+
+    Examples
+    --------
+    >>> with_level(from_knobs(Knobs()), .5).Sigma.diagonal()
+    array([1.  , 1.  , 1.  , 1.  , 0.25])
+    """
+    problem, sd = checked(problem), as_scalar("sd", sd, 0)
+    n, k = problem.items.shape
+    Sigma = np.zeros((k + 1, k + 1))
+    Sigma[:k, :k], Sigma[k, k] = problem.Sigma, sd**2
+    return checked(problem._replace(items=np.hstack([problem.items, np.ones((n, 1))]), mu=np.append(problem.mu, 0.0),
+                                    Sigma=Sigma, noise=noise_factors(problem).astype(float)))
+
+
+def self_selected(problem, strength):
+    """What is believed from ratings of items that users chose for themselves: the mean is drawn towards what they like.
+
+    A user rates item x at a rate proportional to exp(s x.theta).  Then theta among the ratings of x is N(mu + s Sigma x,
+    Sigma), an exponential tilt of the normal law, and its mean over the stream is mu + s Sigma E[X].
+
+    Parameters
+    ----------
+    problem : Problem
+        What is so.
+    strength : float
+        s times the mean prior standard deviation of an item's worth: by how much in log rate one more such deviation
+        attracts.  Negative where people rate what they dislike.
+
+    Returns
+    -------
+    Problem
+
+    Examples
+    --------
+    >>> self_selected(from_knobs(Knobs(features=2, favour=1.0)), .5).mu
+    array([0.25, 0.25])
+    """
+    problem, strength = checked(problem), as_scalar("strength", strength)
+    sd = problem.probs @ np.sqrt(variances(problem.items, problem.Sigma))
+    if not sd > 0:
+        raise ValueError("problem has no variance in Sigma: there is nothing to choose by")
+    return checked(problem._replace(mu=problem.mu + strength / sd * problem.Sigma @ (problem.probs @ problem.items)))
 
 
 def typical_costs(problem, steps):
