@@ -1,10 +1,14 @@
 """Policies on simulated users, on common random numbers (paper, equation 2).
 
 replications: rewards and episodes; instances: a problem and its streams as arrays; kernels: the inner loops; vectorized: the
-same for many users at once; square_root: the same for tiny noise; exact: values without sampling where features decouple.
+same for many users at once; square_root: the same for tiny noise; exact: values without sampling where features decouple;
+silence: threshold rules on one feature, bracketed; services: users one after another, the prior learnt on the way.
 """
 from lib.simulate.exact import decoupled
 from lib.simulate.instances import Stream
 from lib.simulate.replications import Episodes, episodes, play, replicate, truncation
+from lib.simulate.services import Served, Service, Start, serve
+from lib.simulate.silence import Threshold, threshold_rule
 
-__all__ = ["Episodes", "Stream", "decoupled", "episodes", "play", "replicate", "truncation"]
+__all__ = ["Episodes", "Served", "Service", "Start", "Stream", "Threshold", "decoupled", "episodes", "play", "replicate", "serve",
+           "threshold_rule", "truncation"]
