@@ -15,7 +15,7 @@ from lib.posterior import variances
 from lib.problem import as_covariance, as_floats, as_scalar, checked, noise_var
 from lib.simulate import Service, Start
 
-SIZES = {"users": 200, "runs": 96, "horizon": 60}
+SIZES = {"users": 200, "runs": 64, "horizon": 60}
 STARTS = {"right": 0.0, "too low": -0.5, "too high": 0.5}       # units
 COMMON, OWN = 0.6, 0.4                                          # units
 BLOCK, FIRST, LAST = 10, 100, 50                                # users of a point, of the cost, and of what is left at the end

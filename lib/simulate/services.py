@@ -15,6 +15,7 @@ from lib.policies.rules import GRADIENT, INDEX, Policy, entry
 from lib.posterior import Belief, compile_problem, dot, jit, learn, project
 from lib.problem import (Problem, as_choice, as_count, as_covariance, as_floats, as_made, as_scalar, checked, noise_var)
 
+EACH, SELDOM = 20, 5       # users after each of whom the prior is estimated anew, and after how many more again
 LEARNS = ("all", "nothing", "mean", "prior")
 DOUBTS = ("counted", "ignored", "drawn")
 
@@ -32,8 +33,8 @@ class Service(NamedTuple):
     """How a service decides and learns; plain data, checked by `serve`."""
 
     policy: Policy              # an index policy without tables, or the knowledge gradient
-    learns: str = "mean"        # "all": knows the prior; "nothing"; "mean": Sigma known; "prior": mean and Sigma, by one step
-                                # of expectation-maximisation after each user
+    learns: str = "mean"        # "all": knows the prior; "nothing"; "mean": Sigma known; "prior": mean and Sigma, by
+                                # steps of expectation-maximisation, after each user or, later on, every fifth
     doubt: str = "counted"      # of the mean: added to the users' spread, "ignored", or "drawn" from once a user
     optimism: float = 0.0       # multiples of the doubt's standard deviation that are added to an item's mean
     welcome: int = 0            # first users who are sent everything
@@ -172,7 +173,7 @@ def run(instance, ahead, rule, start, crowd, out):
         summarise(instance, crowd.items[u], crowd.feedback[u], sent, gram[u], moment[u])
         if rule.learns == 2:
             population.pool(mean, doubt, Sigma, gram[u], moment[u])
-        elif rule.learns == 3:
+        elif rule.learns == 3 and (u < EACH or u % SELDOM == 0):
             so_far = population.Users(gram[:u + 1], moment[:u + 1])
             info = population.climb(so_far, mean, Sigma, start.mu, start.V, start.guess, start.weight)
             doubt[:] = start.V @ np.linalg.inv(np.eye(k) + info @ start.V)
