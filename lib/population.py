@@ -161,7 +161,7 @@ def log_likelihood(users, mu, Sigma):
     >>> round(log_likelihood(users, [3], [[1]]) - log_likelihood(users, [0], [[1]]), 6)      # 9 / (2 (1 + 1))
     2.25
     """
-    users, mu = as_users(users), as_floats("mu", mu, 1)
+    users, mu = _as_users(users), as_floats("mu", mu, 1)
     Sigma = as_covariance("Sigma", Sigma, users.moment.shape[1])
     if len(mu) != len(Sigma):
         raise ValueError(f"mu must have one element per feature, got {len(mu)} for {len(Sigma)}")
@@ -172,7 +172,7 @@ def log_likelihood(users, mu, Sigma):
     return float((fitted + plain - np.linalg.slogdet(inner)[1]).sum() / 2)
 
 
-def as_users(users):
+def _as_users(users):
     """`users` as arrays of one number of users and features, or ValueError."""
     if not isinstance(users, Users):
         raise ValueError(f"users is {str(users)[:60]!r}, no Users: use lib.population.Users")
@@ -217,7 +217,7 @@ def estimate(users, start, V, guess, weight=1.0, steps=100):
     >>> found.mu.round(3), found.Sigma.round(3)
     (array([2.]), array([[1.]]))
     """
-    users, start = as_users(users), as_floats("start", start, 1)
+    users, start = _as_users(users), as_floats("start", start, 1)
     k = users.moment.shape[1]
     if start.shape != (k,):
         raise ValueError(f"start must have one element per feature, got {len(start)} for {k}")
