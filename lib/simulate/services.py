@@ -122,7 +122,10 @@ def summarise(instance, items, feedback, sent, gram, moment):
 
 @jit
 def opening(instance, rule, welcome, mean, doubt, Sigma, normal, lift):
-    """The prior (mu, Sigma) of a session, and `lift`: what optimism adds to each item's mean, in place."""
+    """The prior (mu, Sigma) of a session, and `lift`: what optimism adds to each item's mean, in place.
+
+    Eight arguments: how the service decides, three of what it believes, and what a kernel has no room to make itself.
+    """
     mu, spread, room = mean.copy(), Sigma.copy(), np.empty(len(mean))
     if rule.doubt == 0:
         spread += doubt
