@@ -73,7 +73,7 @@ class Crowd(NamedTuple):
 
 @jit
 def goes(instance, ahead, rule, lift, mu, Sigma, i, room):
-    """Is item i forwarded in this belief?"""
+    """Is item i forwarded in this belief?  Eight arguments: a tuple of them would cost a kernel time at every item."""
     mean = dot(instance, i, mu) + lift[i]
     if rule.gradient:
         net = mean - instance.cost
@@ -91,7 +91,7 @@ def goes(instance, ahead, rule, lift, mu, Sigma, i, room):
 def session(instance, ahead, rule, lift, belief, items, feedback, known):
     """One user: `belief` is moved in place, and known[i] is 1 where the last belief forwards item i, 0 not, -1 unasked.
 
-    Returns the forwards as an array (horizon,) of bool.
+    Returns the forwards as an array (horizon,) of bool.  Eight arguments: how the service decides, what it believes, whom it meets.
     """
     mu, Sigma = belief
     sent, room = np.zeros(len(items), np.bool_), np.empty(len(mu))
