@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     REPLAY_ORDER = 40       # shuffled ratings; their key has a user and a number more than a rollout's
     REPLAY_THOMPSON = 41    # Thompson's normals on real ratings
     SERVICE = 42            # Thompson's normals of a filter at work
+    SERVICES = 43           # users that come one after another, and draws of their mean
 
 
 THETA, ITEMS, NOISE, THOMPSON = Purpose.THETA, Purpose.ITEMS, Purpose.NOISE, Purpose.THOMPSON

@@ -52,6 +52,7 @@ KNOWN = {
     "experiments.ledger": {"against": {"rival": "UCB"}, "lifetime": {"seed": 0, "users": 100_000, "gamma": .9},
                            "informed_optimum": {"gamma": .9}, "printed_sum": {"gamma": .9}},
     "experiments.moments": {"moments": {"first": 0, "users": 0}},
+    "experiments.many_users": {"many_users": {"sizes": None, "seed": 2016, "starts": None, "instances": ("ratings", "simulated")}},
     "experiments.offline": {"replay": {"horizon": 100, "seed": 0}},
     "experiments.playground": {"sheets": {"tol": 1e-3}, "game": {"users": 12, "horizon": 20, "seed": 0}},
     "experiments.problems": {
@@ -74,12 +75,16 @@ KNOWN = {
                       "as_text": {"width": 32}, "label_ends": {"gap": .062}},
     "policies.projection": {"projections": {"law": "euclid", "of": None}, "mean_projection": {"law": "euclid"}},
     "policies.rules": {"Family": {"ties": False, "marks": (), "named": None}},
+    "population": {"estimate": {"weight": 1, "steps": 100}},
     "problem": {"as_scalar": INFINITE, "make_problem": {"noise": "features"}, "Problem": {"noise": "features"}, "effective_horizon": {"share": 1e-3}},
     "tables": {"tabulate": {"digits": 4, "pairs": None, "heads": None, "index": True, "caption": None}},
     "report.analysis": {"analyse": {"gamma": .9, "users": 1024, "seed": 0}},
     "simulate.exact": {"decoupled": {"nodes": 240}},
     "simulate.truths": {"make_truth": {"drift": 0, "tail": np.inf, "noise_tail": np.inf, "split": 0}, "meet": {"horizon": 100, "seed": 0},
                         "full_first_of": {"seed": 0}, "full_observation_of": {"seed": 0}},
+    "simulate.silence": {"threshold_rule": {"bonus": 0, "levels": 100, "fineness": .05}},
+    "simulate.services": {"serve": {"users": 200, "runs": 16, "horizon": 60, "seed": 0}, "Start": {"weight": 5},
+                          "Service": {"learns": "mean", "doubt": "counted", "optimism": 0, "welcome": 0}},
     "simulate.replications": {name: {"horizon": 100, "seed": 0, "reward": "expected", "first": 0} for name in ("replicate", "episodes")} |
                              {"truncation": {"horizon": 100}},
 }

@@ -19,11 +19,12 @@ from lib.datasets.prediction import Predictions
 from lib.dp.general import solve_general
 from lib.dp.program import Table
 from lib.experiments import Candidate, Knobs, Spec
+from lib.population import Users
 from lib.problem import make_problem
-from lib.simulate import Episodes, Stream, Truth, make_truth
+from lib.simulate import Episodes, Service, Start, Stream, Truth, make_truth
 
 PACKAGES = "dp", "policies", "bound", "simulate", "datasets", "experiments", "filter"
-MODULES = "problem", "posterior", "estimate", "tables"
+MODULES = "problem", "posterior", "population", "estimate", "tables"
 
 NAN, INF, HUGE = float("nan"), float("inf"), 1e308
 MASKED = np.ma.masked_array([1.0, 2.0], [False, True])
@@ -41,6 +42,9 @@ GENERAL = solve_general([0.0], [0.0], [1.0], .9, 1.0, 1.0)
 SEEN = Episodes(np.ones((2, 2)), np.zeros((2, 3), int), np.ones((2, 3)), np.ones((2, 3)), np.ones((1, 2, 3), bool),
                 np.ones((1, 2)))
 STREAM = Stream(SEEN.items, SEEN.feedback, SEEN.feedback, SEEN.thompson)
+ALONE = make_problem([[1]], [1], [.1], [[1]], 1, 0, .9)
+START = Start(np.zeros(2), np.eye(2), np.eye(2), 2.0)
+HEARD = Users(np.ones((1, 2, 2)), np.ones((1, 2)))
 SPEC = Spec("test", "simulated", (("features", 2),), (0.5,), tuple(RULES), horizon=3)
 ENTRY = Candidate("UCB", policies.ucb, (.1, .2))
 GAINS = np.array([[1., 2., 3.], [0., 1., 2.]])
@@ -140,6 +144,16 @@ BAD = {
     "truth": [None, "text", 3.0, (), PROBLEM] + [Truth(PROBLEM)._replace(**{name: value}) for name, value in (
         ("problem", None), ("problem", PROBLEM._replace(mu=NAN)), ("drift", 2.0), ("drift", NAN), ("drift", "a"), ("tail", 2.0), ("tail", NAN),
         ("noise_tail", -1.0), ("noise_tail", None), ("split", 1.0), ("split", [.5, .5]))],
+    "alone": NOT_PROBLEMS + [PROBLEM, ALONE._replace(Sigma=np.zeros((1, 1))), ALONE._replace(items=np.full((1, 1), 2.0))],
+    "bonus": [NAN, INF, -1.0, "text", None, {}, MASKED, [1.0, NAN], [1.0, -1.0], [1.0, 2.0]], "fineness": NUMBER + [0.0, -1.0, 2.0],
+    "services": [None, "text", 3, [], [None], [RULES[0]], MASKED, [Service(policies.thompson())], [Service(RULES[0], "nonsense")],
+                 [Service(RULES[0], doubt="nonsense")], [Service(RULES[0], optimism=-1.0)], [Service(RULES[0], welcome=-1)],
+                 [Service(None)]],
+    "start": [None, "text", 3.0, ()] + [START._replace(**{name: value}) for name, value in (
+        ("mu", NAN), ("mu", np.ones(3)), ("V", -np.eye(2)), ("V", None), ("guess", np.zeros((2, 2))), ("guess", np.eye(3)),
+        ("weight", 0.0), ("weight", NAN))],
+    "heard": [None, "text", 3.0, ()] + [HEARD._replace(**{name: value}) for name, value in (
+        ("gram", None), ("gram", HEARD.gram * NAN), ("gram", np.ones((1, 2, 3))), ("moment", None), ("moment", np.ones(2)))],
     "object": [None, "text", 3.0, (), ITEMS], "anything": [],
 }
 FINE = {("experiments.typical_costs", "steps", "[]")}         # no steps, no costs
@@ -221,6 +235,9 @@ CALLS = {
     "experiments.with_level": dict(problem=P, sd=(.5, "positive")),
     "simulate.decoupled": dict(problem=(APART, "problem"), policy=(RULES[0], "policy"), nodes=(24, "count")),
     "simulate.episodes": SIMULATED, "simulate.replicate": SIMULATED,
+    "simulate.serve": dict(problem=P, services=([Service(RULES[0])], "services"), start=(START, "start"), users=(2, "count"),
+                           runs=(2, "count"), horizon=HORIZON, seed=SEED),
+    "simulate.threshold_rule": dict(problem=(ALONE, "alone"), bonus=(.5, "bonus"), levels=(4, "count"), fineness=(.5, "fineness")),
     "simulate.play": dict(problem=P, policies=R, stream=(STREAM, "stream")),
     "simulate.truncation": dict(problem=P, horizon=HORIZON),
     "datasets.arxiv": dict(snapshot=("papers.json", "path"), clicks=(__file__, "path"), year=(2014, "count"), k=COUNT, seed=SEED,
@@ -301,6 +318,11 @@ CALLS = {
     "posterior.predictive": dict(MAIN, x=([1., 0.], "vector")),
     "posterior.update": dict(MAIN, x=([1., 0.], "vector"), y=(1.0, "number"), noise_var=(1.0, "positive")),
     "posterior.batch": dict(MAIN, X=(np.eye(2), "matrix"), y=([1., 2.], "vector"), noise_var=(1.0, "noise_var")),
+    "population.summary": dict(X=(np.eye(2), "matrix"), y=([1., 2.], "vector"), noise_var=(1.0, "noise_var")),
+    "population.pooled": dict(MAIN, V=(np.eye(2), "covariance"), gram=(np.eye(2), "covariance"), moment=([1., 2.], "vector")),
+    "population.log_likelihood": dict(MAIN, users=(HEARD, "heard")),
+    "population.estimate": dict(users=(HEARD, "heard"), start=([0., 0.], "vector"), V=(np.eye(2), "covariance"),
+                                guess=(np.eye(2), "covariance"), weight=(1.0, "positive"), steps=(2, "count")),
     "filter.read": dict(path=("/dev/null/none", "path")),
     "filter.share": dict(problem=P, policy=(policies.ucb(1.0), "policy")),
     "filter.write": dict(path=("/dev/null/none", "path"), problem=P, policy=(policies.ucb(1.0), "policy")),

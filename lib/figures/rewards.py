@@ -7,6 +7,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 import numpy as np
 
+from lib.marks import MARKS
 from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, as_text, canvas,
                                label_ends, mark, styled)
 
@@ -272,6 +273,40 @@ def style_of(name, position=0):
     colour, marker = mark(family, position)
     variant = {"linestyle": ":", "markerfacecolor": "white"} if family != name else {}
     return {"color": colour, "marker": marker, "markersize": 4, **variant}
+
+
+@styled
+def over_users(users, panels, ylabel, top):
+    """Services over the number of the user whom they serve, one set of axes a panel; bands are 95 % intervals.
+
+    Parameters
+    ----------
+    users : array (n,)
+        Numbers of users, the middle of each block.
+    panels : dict
+        Label: {service: (means (n,), standard errors (n,))}, the same services in all.
+    ylabel : str
+    top : float
+        Where the axis ends.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, grid = canvas(len(panels), width=9.5, height=3.9, sharey=True)
+    own = iter(((GREY, "X"), (BLUE, "o"), (GREEN, "D"), (RED, "s"), (BLACK, "p")))
+    marks = {name: MARKS.get(name) or next(own) for name in next(iter(panels.values()))}
+    for axes, (label, curves) in zip(grid[0], panels.items()):
+        for name, (means, errors) in curves.items():
+            (colour, marker), half = marks[name], 1.96 * np.asarray(errors)
+            axes.fill_between(users, means - half, means + half, color=colour, alpha=.15, linewidth=0)
+            axes.plot(users, means, color=colour, marker=marker, markersize=4, label=name)
+        axes.axhline(0, color=BLACK, linewidth=.8)
+        axes.set(xlabel="number of the user", ylim=(-.25, top))
+        axes.annotate(label, (0, 1.02), xycoords="axes fraction", fontsize=9, va="bottom")
+    grid[0, 0].set_ylabel(ylabel)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+    return figure
 
 
 @styled
