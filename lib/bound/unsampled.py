@@ -30,6 +30,7 @@ MANY = 1024             # items above which what one teaches of another is bound
 OPEN = 1e-4             # of the bound with one forward exact: what may be left open at a mean further on
 ROUNDED = 1e-12         # relative rounding of a sum, by which every value is raised
 VAR_ROUNDED = 1e-14     # the same of a variance, times |x|^2 tr Sigma
+DEEPEST = 9             # forwards that may be made exact
 LEAST = -1e300          # of an item that need not be looked at
 
 
@@ -281,9 +282,9 @@ def certified(problem, depth=1, nodes=17):
     problem : Problem
         Above MANY items (1024) time and memory grow with their number alone, and depth is at most 1.
     depth : int
-        0: full observation alone; 1: the first forward exact; d: the first d.  One more takes some hundred times as long.
+        0 to 9.  0: full observation alone; 1: the first forward exact; d: the first d.  One more may take a hundred times as long.
     nodes : int
-        At least 3: feedbacks on the lattice of each exact forward but the last.
+        3 to 1001: feedbacks on the lattice of each exact forward but the last.
 
     Returns
     -------
@@ -305,7 +306,7 @@ def certified(problem, depth=1, nodes=17):
     >>> certified(problem._replace(cost=2.0)).upper
     0.0
     """
-    problem, depth, nodes = checked(problem), as_count("depth", depth, 0), as_count("nodes", nodes, 3)
+    problem, depth, nodes = checked(problem), as_count("depth", depth, 0, DEEPEST), as_count("nodes", nodes, 3, 1001)
     require_noise(problem)
     if depth > 1 and len(problem.items) > MANY:
         raise ValueError(f"depth is {depth}: with {len(problem.items)} items, more than {MANY}, it must be at most 1")

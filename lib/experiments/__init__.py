@@ -2,7 +2,7 @@
 
 specs: an experiment as data; problems: the problems it is about, made or real; sources: which data stand for them; runner,
 moments: run it; comparison: policies tuned and set side by side; offline: on real ratings in order; published, ledger: kept results,
-verdicts; theorem: every version of Theorem 1; playground: what the page with sliders and the game shows.
+verdicts; theorem: every version of Theorem 1; unsampled: bounds without sampling; playground: what the page with sliders and the game shows.
 """
 from lib.experiments.comparison import (Candidate, charges, evaluate, families, gains, leader, share, tune,
                                         tune_and_measure, winner)
