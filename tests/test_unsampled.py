@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lib import bound, policies, simulate
+from lib import bound, dp, policies, simulate
 from lib.bound import envelope, optimum, unsampled
 from lib.experiments import SPECS, build, published, unsampled as kept
 from lib.problem import make_problem, noise_var
@@ -173,7 +173,6 @@ def test_the_optimum_stays_below_and_every_forward_helps(exact, cost):
 
 
 def test_one_item_of_one_feature_has_the_value_of_its_program():
-    from lib import dp
     problem = make_problem([[1.0]], [1], [-.2], [[1]], 1, .1, .9)
     value = .9 * dp.value(dp.solve([1.0], [1.0], .9, 1.0, 1.0, tol=1e-3), -.3, 1.0).lower
     found = [bound.certified(problem, depth, 33).upper for depth in range(5)]
@@ -186,8 +185,8 @@ def test_no_policy_earns_more(seed, noise):
     problem = signed(seed, k=3, n=6, noise=noise, gamma=.85)
     found = bound.certified(problem, 2, 9).upper
     rules = [policies.exploit(), *(policies.ucb(alpha) for alpha in (.2, .5, 1.0)), policies.knowledge_gradient(1.0)]
-    earned = simulate.simulate(problem, rules, 2000, 60, seed)
-    mean, se = earned.reward.mean(axis=0), earned.reward.std(axis=0) / np.sqrt(2000)
+    earned = simulate.replicate(problem, rules, 1000, 60, seed)
+    mean, se = earned.mean(axis=1), earned.std(axis=1) / np.sqrt(1000)
     assert (mean - 3.5 * se <= found).all()
     assert found <= bound.certified(problem, 1).upper <= bound.certified(problem, 0).upper * (1 + 1e-9)
 
