@@ -143,7 +143,7 @@ def after(frame, state, x):
     if not seen > 0:
         return state, np.zeros(len(row))
     total, along = frame.noise[x] + seen, state.root @ row
-    root = state.root - np.outer(along, row) / (total + np.sqrt(frame.noise[x] * total))
+    root = state.root - np.outer(along, row) / (total + np.sqrt(frame.noise[x]) * np.sqrt(total))
     return state_of(frame, root), along / np.sqrt(total)
 
 
