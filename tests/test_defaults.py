@@ -21,6 +21,7 @@ KNOWN = {
                       "least_charges": {"inner": 4, "effort": 2000, "seed": 0}},
     "bound.theorem": {"decomposition": {"tol": 1e-3, "noise": "basis", "charges": "paper", "basis": None, "told": 1.0, "learning": 0.0},
                       "decomposition_for": {"tol": 1e-3}, "even_charges": {"told": 1.0, "learning": 0.0}, "decompose": {"learning": 0.0}},
+    "bound.unsampled": {"certified": {"depth": 1, "nodes": 17}, "blocks": {"growth": .3}, "frame_of": {"growth": .3}},
     "datasets._arxiv": {
         "arxiv": {"year": 2014, "k": 10, "seed": 0, "articles": 500, "ratio": None, "skip_damaged": False},
         "catalogue": {"year": 2014, "k": 10, "seed": 0, "skip_damaged": False},
@@ -49,6 +50,7 @@ KNOWN = {
         "control": {"seed": 0}, "evaluate": {"horizon": None, "seed": 0, "reference": 0}, "leader": {"seed": 0},
         **{name: {"horizon": None, "seed": 0} for name in ("charges", "gains", "tune", "tune_and_measure")}},
     "experiments.indices": {"gittins": {"gammas": (.5, .6, .7, .8, .9, .95, .99, .995, .999, .9995), "tol": 1e-8}},
+    "experiments.unsampled": {"closing": {"step": .005}, "unsampled": {"costs": None, "ends": None}},
     "experiments.ledger": {"against": {"rival": "UCB"}, "lifetime": {"seed": 0, "users": 100_000, "gamma": .9},
                            "informed_optimum": {"gamma": .9}, "printed_sum": {"gamma": .9}},
     "experiments.moments": {"moments": {"first": 0, "users": 0}},

@@ -204,6 +204,7 @@ CALLS = {
     "policies.projections": dict(problem=P, law=LAW, of=([0, 1], "first")),
     "policies.register": dict(family=(policies.REGISTRY["ucb"], "kind")),
     "bound.best": dict(problem=P, budget_seconds=(1.0, "positive"), seed=SEED),
+    "bound.certified": dict(problem=P, depth=(1, "place"), nodes=(5, "count")),
     "bound.conditional": dict(problem=P), "bound.hindsight": dict(problem=P), "bound.normalised": dict(problem=P),
     "bound.control": dict(problem=P, episodes=(SEEN, "episodes"), inner=COUNT, seed=SEED),
     "bound.decomposition": dict(problem=P, tol=(.1, "share"), noise=("basis", "text"), charges=("paper", "charges"),

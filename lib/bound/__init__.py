@@ -3,7 +3,9 @@
 conditionals: one preference given the others; theorem: Theorem 1, for any items; merged: its magnitudes where items are very
 many; charges: those that make it least; slopes: a lattice that steers their search; giveaways: what the theorem gives away;
 relaxations: hindsight, full observation; told: the latter where tastes drift; penalty: charges against full observation, along paths;
-duality: bounds by those charges, and the first forward made exact; catalogue: the same from sampled items; optimum: the exact optimum of two features.  Knows dp and posterior, not policies.
+duality: bounds by those charges, and the first forward made exact; catalogue: the same from sampled items; unsampled: full observation
+and exact forwards without sampling; envelope: the concave majorants of these; optimum: the exact optimum of two features.  Knows dp
+and posterior, not policies.
 """
 from lib.bound.charges import Charged, tightest_charges
 from lib.bound.conditionals import conditional
@@ -13,8 +15,9 @@ from lib.bound.penalty import control, gap, least_charges
 from lib.bound.relaxations import full_observation, hindsight
 from lib.bound.theorem import decomposition, decomposition_for, decomposition_sampled, even_charges, in_basis, normalised
 from lib.bound.told import full_observation_told
+from lib.bound.unsampled import Certified, certified
 
-__all__ = ["Bound", "Charged", "Gifts", "best", "conditional", "control", "decomposition", "decomposition_for",
+__all__ = ["Bound", "Certified", "Charged", "Gifts", "best", "certified", "conditional", "control", "decomposition", "decomposition_for",
            "decomposition_sampled", "dual", "dual_first", "dual_second", "even_charges", "forward_values",
            "full_first", "full_observation", "full_observation_told", "gap", "gifts", "hindsight", "in_basis", "ladder",
            "least_charges", "normalised", "tightest_charges"]

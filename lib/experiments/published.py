@@ -4,7 +4,8 @@ Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it
 hold the tuned policies of one of them again, on other users and with a control variate (`lib.bound.penalty`), beside
 the tightest bound of `lib.bound.duality`.  The table "combinations" does so for two instances on which all bounds are
 loose, "alignment" has the paper's policies on items more or less aligned with a basis, "theorem" every version of Theorem 1,
-"gittins" certified indices, "robustness" policies where the model is wrong, and "many_users" services that learn the prior while they serve.
+"unsampled" the bounds that rest on no sample, "gittins" certified indices, "robustness" policies where the model is wrong, and "many_users"
+services that learn the prior while they serve.
 All draws are other than those of the book's own runs, so that the two can be compared.
 """
 import argparse
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lib import bound, cache, policies
-from lib.experiments import comparison, indices, many_users, problems, robustness, runner, sources, specs, theorem
+from lib.experiments import comparison, indices, many_users, problems, robustness, runner, sources, specs, theorem, unsampled
 
 FOLDER = Path(__file__).parents[2] / "data" / "results"
 TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_held_out", "documents_50")
@@ -140,7 +141,8 @@ def tables(folder=FOLDER):
         makers[f"{name}_sharp"] = lambda name=name, costs=costs: pd.concat(
             [sharp(name, rows) for cost, rows in load(name, folder).groupby("cost") if cost in costs])
     return makers | {"combinations": combinations, "alignment": alignment, "theorem": theorem.theorem,
-                     "gittins": indices.gittins, "robustness": robustness.table, "many_users": many_users.many_users}
+                     "unsampled": unsampled.unsampled, "gittins": indices.gittins, "robustness": robustness.table,
+                     "many_users": many_users.many_users}
 
 
 def check_names(names, makers):
