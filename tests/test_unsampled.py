@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lib import bound
+from lib import bound, dp, policies, simulate
 from lib.bound import envelope, optimum, unsampled
 from lib.experiments import SPECS, build, published, unsampled as kept
 from lib.problem import make_problem, noise_var
@@ -262,3 +262,22 @@ def test_the_kept_table_is_what_the_code_gives():
             if depth:
                 assert (upper <= rows[rows.depth == depth - 1].set_index("cost").upper[upper.index] * (1 + 1e-9) + 1e-9).all()
     assert kept.unsampled({"ratings": (4.5,)}, {}).upper.tolist()[1:] == [0, 0, 0]
+
+
+def test_one_item_of_one_feature_has_the_value_of_its_program():
+    problem = make_problem([[1.0]], [1], [-.2], [[1]], 1, .1, .9)
+    value = .9 * dp.value(dp.solve([1.0], [1.0], .9, 1.0, 1.0, tol=1e-3), -.3, 1.0).lower
+    found = [bound.certified(problem, depth, 9).upper for depth in range(4)]
+    assert value <= found[-1] and all(np.diff(found) < 0)
+
+
+@pytest.mark.parametrize("noise", ["features", "constant", "each"])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_policy_earns_more(seed, noise):
+    problem = signed(seed, k=3, n=6, noise=noise, gamma=.85)
+    found = bound.certified(problem, 2, 9).upper
+    rules = [policies.exploit(), *(policies.ucb(alpha) for alpha in (.2, .5, 1.0)), policies.knowledge_gradient(1.0)]
+    earned = simulate.replicate(problem, rules, 1000, 60, seed)
+    mean, se = earned.mean(axis=1), earned.std(axis=1) / np.sqrt(1000)
+    assert (mean - 3.5 * se <= found).all()
+    assert found <= bound.certified(problem, 1).upper <= bound.certified(problem, 0).upper * (1 + 1e-9)
