@@ -13,7 +13,7 @@ import zlib
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-WIDTH = 3.9                             # inches, shown in 340 pixels or more of a screen of 390
+WIDTH = 3.9                             # inches, shown in 358 of the 390 pixels of a phone
 LEAST = 7.6                             # points, at least 9 pixels there
 CHUNK, END = b"naRw", b"IEND"           # ancillary, private, safe to copy (PNG specification, 5.4)
 NARROW = ContextVar("narrow", default=False)
@@ -55,10 +55,15 @@ def letters(figure):
 
 
 def readable(figure):
-    """`figure` with every letter at LEAST points or more."""
+    """`figure` with every letter at LEAST points or more, and room for names that stand beside its axes."""
     for size, text in letters(figure):
         if size < LEAST:
             text.set_fontsize(LEAST)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()                        # inches
+    left, right = max(-box.x0, 0) / WIDTH, max(box.x1 - WIDTH, 0) / WIDTH
+    if .01 < left + right < .6:
+        figure.get_layout_engine().set(rect=(left, 0, 1 - left - right, 1))
     return figure
 
 
