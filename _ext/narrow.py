@@ -6,14 +6,25 @@ import io
 import math
 from pathlib import Path
 import re
+import struct
 
 from PIL import Image
 
-from lib.figures.narrow import inside
-
 PHONE = 600                             # pixels: screens up to this width
 LETTER = 9                              # pixels of the smallest letter
+CHUNK = b"naRw"                         # as lib/figures/narrow.py writes it
 PICTURE = re.compile(r'<img\b[^>]*\bsrc="((?:\.\./)*_images/)([^"/]+\.png)"[^>]*>')
+
+
+def inside(png):
+    """The narrow version inside a PNG, or None."""
+    at = 8
+    while at < len(png):
+        length, = struct.unpack(">I", png[at:at + 4])
+        if png[at + 4:at + 8] == CHUNK:
+            return png[at + 8:at + 8 + length]
+        at += 12 + length
+    return None
 
 
 def picture(match, source, target):

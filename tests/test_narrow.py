@@ -64,13 +64,13 @@ def test_a_narrow_picture_has_its_panels_below_one_another_and_letters_of_nine_p
 
 def test_the_narrow_picture_lies_inside_the_other():
     png = b64decode(narrow.shown(main_figure()))
-    inner = narrow.inside(png)
+    inner = extension.inside(png)
     outer, small = Image.open(io.BytesIO(png)), Image.open(io.BytesIO(inner))
     assert outer.width > 1.5 * small.width and small.height > 1.2 * outer.height
     assert float(outer.info["Letter"]) == pytest.approx(8 * 150 / 72, abs=.01) and float(small.info["Letter"]) >= narrow.LEAST * 150 / 72
     alone = io.BytesIO()
     main_figure().savefig(alone, format="png", bbox_inches="tight")
-    assert np.array_equal(np.asarray(outer), np.asarray(Image.open(alone))) and narrow.inside(alone.getvalue()) is None
+    assert np.array_equal(np.asarray(outer), np.asarray(Image.open(alone))) and extension.inside(alone.getvalue()) is None
 
 
 def test_a_notebook_shows_it_and_a_page_takes_it_out(tmp_path):
@@ -85,7 +85,7 @@ def test_a_notebook_shows_it_and_a_page_takes_it_out(tmp_path):
     tag = '<img alt="x" src="../_images/a.png" />'
     html = extension.picture(extension.PICTURE.fullmatch(tag), tmp_path / "a.png", tmp_path / "images")
     assert re.search(r'<picture><source media="screen and \(max-width: 600px\)" srcset="../_images/a.narrow.png"><img [^>]*src="../_images/a.png" /></picture>', html)
-    assert (tmp_path / "images" / "a.narrow.png").read_bytes() == narrow.inside((tmp_path / "a.png").read_bytes())
+    assert (tmp_path / "images" / "a.narrow.png").read_bytes() == extension.inside((tmp_path / "a.png").read_bytes())
     Image.new("RGB", (9, 9)).save(tmp_path / "plain.png")
     assert extension.picture(extension.PICTURE.fullmatch(tag), tmp_path / "plain.png", tmp_path) == tag
 
