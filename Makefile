@@ -1,6 +1,6 @@
-# Two commands: `make book` and `make test`.  Each sets up what it needs; only Python 3.11 and make must be there.
+# `make book`, `make test` and `make pdf`.  Each sets up what it needs; only Python 3.11 and make must be there.
 .DEFAULT_GOAL := help
-.PHONY: help book test check reference chapters results mutants figure data clean
+.PHONY: help book pdf test check reference chapters results mutants figure data clean
 SHELL := /bin/sh
 PYTHON3 ?= python3
 PYTHON := .venv/bin/python
@@ -20,6 +20,10 @@ book: $(READY) ## build the pages into _build/html, executing the chapters whose
 	@rm -f _build/html/built-from.txt
 	@.venv/bin/jupyter-book build . -W --keep-going || { rm -rf _build/.doctrees; exit 1; }
 	@$(PYTHON) _ext/tree.py
+	@$(PYTHON) _ext/pdf.py --offer
+
+pdf: $(READY) ## print the book, built if need be, as one PDF that its pages then offer (needs chromium)
+	@$(PYTHON) _ext/pdf.py
 
 test: $(READY) ## run the unit tests, execute every chapter and compare it with its reference
 	@$(PYTHON) -m pytest $(WORKERS) $(SUITE)

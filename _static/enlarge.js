@@ -12,7 +12,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".bd-article .cell_output img, .bd-article figure img").forEach(image => {
     const open = () => {
       const large = new Image();
-      large.src = image.src;
+      large.src = image.currentSrc || image.src;
       large.alt = image.alt;
       view.setAttribute("aria-label", image.alt);
       view.replaceChildren(large);

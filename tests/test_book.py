@@ -45,7 +45,7 @@ def test_every_reference_has_a_chapter():
 def test_pins_agree():
     """Each package that the project asks for is pinned once more, and to the same version, in constraints.txt."""
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text().lower(), re.MULTILINE))
-    for name in ("requirements.txt", "requirements-cluster.txt"):
+    for name in ("requirements.txt", "requirements-cluster.txt", "requirements-widgets.txt"):
         for line in (ROOT / name).read_text().lower().splitlines():
             if line and not line.startswith("#"):
                 package, version = line.split("==")

@@ -13,6 +13,7 @@ import re
 import shutil
 import threading
 
+import axe_playwright_python
 import front
 import jupytext
 import numpy as np
@@ -77,6 +78,11 @@ SETTLED = """async () => {
     image.onload = image.onerror = done; })));
 }"""
 
+
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
+FAULTS = """async () => (await axe.run(document, { resultTypes: ["violations"], preload: false })).violations
+  .filter(fault => ["serious", "critical"].includes(fault.impact))
+  .flatMap(fault => fault.nodes.map(node => `${fault.id}: ${node.html.slice(0, 150)}`))"""
 
 pytestmark = pytest.mark.slow
 
@@ -152,6 +158,11 @@ class Visit:
 
     def problems(self):
         return self.wrong + self.page.evaluate(PROBLEMS)
+
+    def faults(self):
+        """Serious and critical faults of accessibility, as axe-core finds them: contrast, names, roles, focus."""
+        self.page.evaluate(f"{AXE}; 0")
+        return self.page.evaluate(FAULTS)
 
 
 @pytest.fixture
@@ -232,6 +243,27 @@ def test_page_on_a_desk_and_on_a_phone_in_the_dark(desk_and_phone, name):
         one.open(name)
         assert one.problems() == []
         assert one.page.evaluate("document.documentElement.dataset.theme") == theme
+        assert one.faults() == []
+
+
+def test_faults_of_accessibility_are_found(one):
+    one.open("chapters/notation.html")
+    one.page.evaluate("""() => { document.querySelector(".bd-article").innerHTML += '<img src="../_static/favicon.svg"><button></button>'
+        + '<p style="color: #aaa; background: #fff">pale</p>'; }""")
+    assert {fault.split(":")[0] for fault in one.faults()} >= {"image-alt", "button-name", "color-contrast"}
+
+
+def test_what_scrolls_sideways_can_be_scrolled_from_the_keyboard(desk_and_phone):
+    phone = desk_and_phone[1]
+    phone.wrong.clear()
+    phone.open("chapters/ledger.html")
+    box = phone.page.locator(".bd-article [data-scrolls]").first
+    assert box.get_attribute("aria-label")
+    box.focus()
+    for _ in range(3):
+        phone.page.keyboard.press("ArrowRight")
+    phone.page.wait_for_function("document.activeElement.scrollLeft > 0")
+    assert phone.problems() == []
 
 
 def luminance(rgb):

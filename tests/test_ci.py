@@ -56,7 +56,7 @@ def test_the_files_and_targets_that_ci_names_are_there():
     text = re.sub(r"#.*", "", (ROOT / ".ci" / "run").read_text())
     targets = re.findall(r"^([\w./$()]+):", (ROOT / "Makefile").read_text().replace("$(READY)", ".venv/ready"), re.MULTILINE)
     called = re.findall(r"^\s*make (\S+)", text, re.MULTILINE)
-    assert len(called) == 3 and set(called) <= set(targets)
+    assert len(called) == 4 and set(called) <= set(targets)
     for name in re.findall(r"(?<=\s)(?:tests|requirements|constraints)[\w./-]*", text):
         assert (ROOT / name).exists(), name
     marked = [path.name for path in (ROOT / "tests").glob("test_*.py") if "mark.kernels" in path.read_text()]

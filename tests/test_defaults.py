@@ -74,7 +74,7 @@ KNOWN = {
     "figures.rewards": {"slices": {"level": 0, "sharey": True, "columns": 4}, "over_cost": {"sharey": True},
                         "reward_over_cost": {"sharey": True}, "style_of": {"position": 0}},
     "figures.style": {"mark": {"position": 0}, "canvas": {"columns": 1, "rows": 1, "width": 7, "height": 4},
-                      "as_text": {"width": 32}, "label_ends": {"gap": .062}},
+                      "as_text": {"width": 32}, "label_ends": {"gap": .062, "curves": None}},
     "policies.projection": {"projections": {"law": "euclid", "of": None}, "mean_projection": {"law": "euclid"}},
     "policies.rules": {"Family": {"ties": False, "marks": (), "named": None}},
     "population": {"estimate": {"weight": 1, "steps": 100}},

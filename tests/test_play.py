@@ -69,6 +69,7 @@ def test_every_slider_turns_by_keyboard_and_the_page_stays(desk):
             turned += 1
     names = "discount gamma", "noise of a rating", "share of items with the feature", "correlation of two preferences"
     assert all(desk.page.get_by_role("slider", name=name).count() == 1 for name in names)
+    assert desk.faults() == []
     assert turned == len(names) and desk.page.url == address and desk.problems() == []
 
 
@@ -158,7 +159,7 @@ def test_on_a_phone_by_touch(browser, server):  # noqa: F811
     one.page.touchscreen.tap(box["x"] + 2, box["y"] + box["height"] / 2)
     one.page.wait_for_function(f"before => ({COLUMNS})('sheets') !== before", arg=before)
     assert one.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert one.problems() == []
+    assert one.problems() == [] and one.faults() == []
     one.context.close()
 
 

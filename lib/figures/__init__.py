@@ -1,7 +1,8 @@
 """Every picture of the book, from arrays and labels; imports nothing of lib.
 
-style: colours, markers, labels; rewards: policies and bounds over the cost, ranked and mapped; model: the problem, the
-dynamic program, decisions; data: priors, predictions, ratings; interactive: pictures with sliders, which the page draws (imported by name).
+style: colours, markers, labels; narrow: the version for a phone, inside each PNG; rewards: policies and bounds over the cost, ranked
+and mapped; model: the problem, the dynamic program, decisions; data: priors, predictions, ratings; interactive: pictures with
+sliders, which the page draws, and widgets: the same in JupyterLab (both imported by name).
 """
 from lib.figures.data import calibration, correlations, differences, priors, residuals
 from lib.figures.model import (belief_ellipses, benefit_map, convergence, decision_strip, envelopes, floors,

@@ -4,6 +4,7 @@ As in lib.figures, functions take arrays and labels, and captions carry the titl
 """
 import numpy as np
 
+from lib.figures.narrow import NARROW
 from lib.figures.style import BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, RED, as_text, canvas, mark, styled
 
 SERIES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (RED, "D"))
@@ -39,7 +40,7 @@ def priors(names, priors, unit):
     axes.set(xlabel=unit, ylim=(0, heights.sum()))
     axes.grid(axis="y", visible=False)
     if len(priors) > 1:
-        figure.legend(loc="outside lower center", ncols=len(priors), fontsize=9)
+        figure.legend(loc="outside lower center", ncols=1 if NARROW.get() else len(priors), fontsize=9)
     return figure
 
 

@@ -7,7 +7,7 @@ from matplotlib.patches import Ellipse
 import numpy as np
 
 from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, as_text, canvas, mark,
-                               styled)
+                               styled, wide)
 
 
 def surface(net_mean, sd, values, label):
@@ -213,7 +213,7 @@ def decision_strip(items, names, decisions):
     return figure
 
 
-@styled
+@wide
 def floors(floor, direct, modules):
     """A package's parts on their floors, as boxes with their modules, and arrows to what they import.
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import matplotlib as mpl
 import numpy as np
 
-from lib.marks import MARKS
+from lib.figures.narrow import NARROW, across
 from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, as_text, canvas,
                                label_ends, mark, styled)
+from lib.marks import MARKS
 
 
 class Panel(NamedTuple):
@@ -26,11 +27,12 @@ def over_cost(panels, ylabel, replications, sharey=True):
     panels = [panels] if isinstance(panels, Panel) else list(panels)
     figure, grid = canvas(len(panels), width=7 if len(panels) == 1 else 9.5, sharey=sharey)
     for n, (axes, panel) in enumerate(zip(grid[0], panels)):
-        ends = []
+        ends, curves, limits = [], {name: value for name, (value, *_) in panel.curves.items()}, {}
         if panel.bound is not None:
             name, values = panel.bound if isinstance(panel.bound, tuple) else ("upper bound", panel.bound)
             axes.plot(panel.costs, values, **BOUND)
             ends.append((panel.costs[-1], values[-1], name, BLACK))
+            limits = {name: values}
         for position, (name, (value, low, high)) in enumerate(panel.curves.items()):
             colour, marker = mark(name, position)
             axes.fill_between(panel.costs, low, high, color=colour, alpha=.18, linewidth=0)
@@ -40,7 +42,7 @@ def over_cost(panels, ylabel, replications, sharey=True):
         for words, at, side in ((panel.label, 0, "left"), (f"95 % intervals, {replications:,} replications", 1, "right")):
             axes.annotate(words, (at, 1.02), xycoords="axes fraction", ha=side, fontsize=8, color="#444444")
         if n == len(panels) - 1:
-            label_ends(axes, ends)
+            label_ends(axes, ends, curves=curves | limits)
     grid[0, 0].set_ylabel(ylabel)
     return figure
 
@@ -178,7 +180,7 @@ def gift_bars(panels, unit, xlabel="cost"):
         axes.set_xlabel(xlabel)
         axes.annotate(label, (.5, 1.02), xycoords="axes fraction", ha="center", va="bottom")
     grid[0, 0].set_ylabel(f"% of {unit}")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center" if NARROW.get() else "outside right center")
     return figure
 
 
@@ -305,7 +307,7 @@ def over_users(users, panels, ylabel, top):
         axes.set(xlabel="number of the user", ylim=(-.25, top))
         axes.annotate(label, (0, 1.02), xycoords="axes fraction", fontsize=9, va="bottom")
     grid[0, 0].set_ylabel(ylabel)
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=across(4), fontsize=9)
     return figure
 
 
@@ -329,9 +331,9 @@ def slices(panels, ylabel, level=0.0, sharey=True, columns=4):
     -------
     matplotlib.figure.Figure
     """
-    across = min(columns, len(panels))
-    down = -(-len(panels) // across)
-    figure, grid = canvas(across, down, width=9.5 if across > 1 else 6, height=.6 + 2.4 * down, sharey=sharey)
+    beside = 1 if NARROW.get() else min(columns, len(panels))
+    down = -(-len(panels) // beside)
+    figure, grid = canvas(beside, down, width=9.5 if beside > 1 else 6, height=.6 + 2.4 * down, sharey=sharey)
     for axes, (xlabel, x, curves) in zip(grid.flat, panels):
         x = np.asarray(x, dtype=float)
         for position, (name, (means, errors)) in enumerate(curves.items()):
@@ -347,5 +349,5 @@ def slices(panels, ylabel, level=0.0, sharey=True, columns=4):
     for axes in grid.flat[len(panels):]:
         axes.set_axis_off()
     figure.supylabel(ylabel, fontsize=10)
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=9)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=across(5), fontsize=9)
     return figure

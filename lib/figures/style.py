@@ -4,7 +4,7 @@ One colour and one marker belong to a policy in the whole book, and the upper bo
 line.  Figures have a white card of their own, so that they read the same in a light and in a dark page, and no
 titles: captions carry them.
 """
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib.resources import files
 import textwrap
 import unicodedata
@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from lib.figures.narrow import NARROW, WIDTH, Picture, readable, tell_notebook
 from lib.marks import BLACK, BLUE, GREEN, MARKS, ORANGE, PINK, RED, SKY, YELLOW  # noqa: F401
 
 GREY = "#7A7A7A"
@@ -36,19 +37,41 @@ def mark(name, position=0):
 
 
 def styled(draw):
-    """`draw` under the book's style sheet."""
+    """`draw` under the book's style sheet; its figure can be drawn once more, for a narrow screen."""
     @wraps(draw)
     def drawn(*arguments, **options):
         with mpl.rc_context(STYLE):
-            return draw(*arguments, **options)
+            figure = draw(*arguments, **options)
+        if NARROW.get():
+            return readable(figure)
+        figure.redraw = partial(drawn, *arguments, **options)
+        tell_notebook()
+        return figure
+    return drawn
+
+
+def wide(draw):
+    """`styled` for a picture that cannot be drawn narrow: on a phone it scrolls."""
+    @wraps(draw)
+    def drawn(*arguments, **options):
+        figure = styled(draw)(*arguments, **options)
+        figure.redraw = None
+        return figure
     return drawn
 
 
 def canvas(columns=1, rows=1, width=7.0, height=4.0, **options):
-    """A figure that only its caller knows (pyplot would show an open one twice), and its axes, (rows, columns)."""
-    figure, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False, **options)
+    """A figure that only its caller knows (pyplot would show an open one twice), and its axes, (rows, columns).
+
+    On a narrow screen the axes stand below one another, whatever their places in the array.
+    """
+    down, beside, size = rows, columns, (width, height)
+    if NARROW.get():
+        down, beside = rows * columns, 1
+        size = WIDTH, height * columns * max(.8, min(1, WIDTH * columns / width))
+    figure, axes = plt.subplots(down, beside, figsize=size, layout="constrained", squeeze=False, FigureClass=Picture, **options)
     plt.close(figure)
-    return figure, axes
+    return figure, axes.reshape(rows, columns)
 
 
 @cache
@@ -99,13 +122,41 @@ def spread(heights, gap):
     return placed
 
 
-def label_ends(axes, ends, gap=.062):
-    """Names at the right ends of lines: `ends` holds (x, y, name, colour); thin leaders where they had to move."""
+def groups(curves, near):
+    """Names of {name: (n,) values} by curves that lie within `near` of the first of their group everywhere, in their order.
+
+    Examples
+    --------
+    >>> groups({"a": [0, 1], "b": [5, 5], "c": [0, 1.1]}, .2)
+    [['a', 'c'], ['b']]
+    """
+    found = []
+    for name, values in curves.items():
+        first = next((group for group in found if np.shape(curves[group[0]]) == np.shape(values)
+                      and np.abs(np.subtract(curves[group[0]], values)).max() <= near), None)
+        found.append([name]) if first is None else first.append(name)
+    return found
+
+
+def label_ends(axes, ends, gap=.062, curves=None):
+    """Names at the right ends of lines: `ends` holds (x, y, name, colour); thin leaders where they had to move.
+
+    Of {name: (n,) values} in `curves` those that coincide are named as one, "A, B and C" in three lines with one leader.
+    """
     low, high = axes.get_ylim()
-    scale = axes.transData + axes.transAxes.inverted()
-    y = np.array([scale.transform((x, y))[1] for x, y, *_ in ends])
     axes.set_ylim(low, high)
-    for (x, value, name, colour), at in zip(ends, spread(y, gap)):
+    axes.get_figure().draw_without_rendering()          # the axes get their place
+    gap = max(gap, .165 * axes.get_figure().dpi / axes.get_window_extent().height)      # inches: 9 points and a little air
+    scale = axes.transData + axes.transAxes.inverted()
+    of, placed = {name: (x, y, colour) for x, y, name, colour in ends}, []
+    for group in groups(curves or {}, .015 * (high - low)) + [[name] for name in of if name not in (curves or {})]:
+        last = len(group) - 1
+        for n, name in reversed(list(enumerate(group))):        # the first stands highest
+            words = name.replace("upper", "the") if n else name
+            words += "," if n < last - 1 else " and" if n == last - 1 else ""
+            placed.append((*of[group[0]][:2], words, of[name][2], n == last // 2))
+    y = np.array([scale.transform((x, y))[1] for x, y, *_ in placed])
+    for (x, value, name, colour, leads), at in zip(placed, spread(y, gap)):
+        leader = {"arrowstyle": "-", "color": colour, "lw": .6, "shrinkB": 2, "relpos": (0, .5)} if leads else None
         axes.annotate(name, (x, value), (1.04, at), xycoords="data", textcoords="axes fraction", color=colour, va="center",
-                      fontsize=9, annotation_clip=False, arrowprops={"arrowstyle": "-", "color": colour, "lw": .6, "shrinkB": 2,
-                                                                             "relpos": (0, .5)})
+                      fontsize=9, annotation_clip=False, arrowprops=leader)

@@ -1,0 +1,36 @@
+// What scrolls sideways can be reached and scrolled from the keyboard, and says what it is; so does what unfolds the contents.
+"use strict";
+(() => {
+  const BOXES = ".pst-scrollable-table-container, div.math, .cell_output, .output, .cell_output pre, div.highlight pre, mjx-container, figure";
+  const name = box => box.querySelector("figcaption, caption")?.textContent.trim().slice(0, 80)
+    || (box.querySelector("table") ? "Table" : box.matches("div.math, mjx-container") ? "Formula" : box.matches("div.highlight pre") ? "Code" : "Output");
+
+  function reach() {
+    document.querySelectorAll(".bd-article").forEach(article => article.querySelectorAll(BOXES).forEach(box => {
+      const scrolls = box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX);
+      if (scrolls && !box.hasAttribute("tabindex")) {
+        box.tabIndex = 0;
+        box.dataset.scrolls = "yes";
+        if (!box.hasAttribute("role") && box.tagName !== "FIGURE") box.setAttribute("role", "group");
+        if (!box.hasAttribute("aria-label")) box.setAttribute("aria-label", name(box));
+      } else if (!scrolls && box.dataset.scrolls) {
+        ["tabindex", "data-scrolls"].forEach(attribute => box.removeAttribute(attribute));
+      }
+    }));
+  }
+
+  document.addEventListener("keydown", event => {       // before the theme, whose arrows turn the page
+    if (event.key.startsWith("Arrow") && event.target.dataset?.scrolls) event.stopImmediatePropagation();
+  }, true);
+
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll(".bd-sidebar summary:not([aria-label])").forEach(summary => {
+      const link = summary.closest("li")?.querySelector("a");
+      summary.setAttribute("aria-label", `Sections of ${link ? link.textContent.trim() : "this part"}`);
+    });
+    reach();
+    window.addEventListener("resize", reach);
+    window.addEventListener("load", () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(reach));
+    document.addEventListener("toggle", reach, true);
+  });
+})();
