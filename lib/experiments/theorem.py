@@ -12,8 +12,7 @@ from lib import bound
 from lib.experiments import problems, specs
 from lib.problem import as_choice, checked
 
-COSTS = {"simulated": specs.SPECS["simulated"].costs[1:], "ratings": (3.2, 3.5, 3.8, 4.0, 4.2),
-         "documents": (.24, .34)}
+COSTS = {name: specs.SPECS[name].costs for name in ("simulated", "ratings", "documents")}
 SIZES = {"told": (.4, .2, 0.0), "sequences": 2000, "paths": 1000, "inner": 4, "effort": 2000, "evaluations": 300}
 SMALLER = {"simulated": {"sequences": 400, "paths": 100, "inner": 2, "effort": 300},    # a hundred features, or ten in all items:
            "documents": {"told": (.4,), "sequences": 1000, "evaluations": 150}}         # less of what is slow there
