@@ -7,9 +7,9 @@ import pytest
 
 from conftest import ROOT
 from lib import datasets
-from lib.bound import duality
+from lib.bound import duality, unsampled
 from lib.datasets import _citeulike
-from lib.experiments import problems, specs, theorem
+from lib.experiments import indices, problems, specs, theorem, unsampled as kept
 from lib.problem import effective_horizon
 from lib.report import checks, interrupt
 
@@ -24,7 +24,8 @@ def default(function, name):
 
 HELD = {("beyond_bounds", "1,024"): duality.EVERY, ("data", "25"): default(_citeulike.derive, "smallest"),
         ("documents", "25"): default(_citeulike.derive, "smallest"), ("ledger", "3.4"): problems.combinations()[0].mu[0],
-        ("notation", "1.96"): 1.96, ("own_stream", "66"): effective_horizon(.9), ("own_stream", "6,905"): effective_horizon(.999),
+        ("certified_bounds", "1,024"): unsampled.MANY, ("certified_bounds", "0.005"): default(kept.closing, "step"),
+        ("gittins", "0.9995"): max(default(indices.gittins, "gammas")), ("notation", "1.96"): 1.96, ("own_stream", "66"): effective_horizon(.9), ("own_stream", "6,905"): effective_horizon(.999),
         ("own_stream", "130."): interrupt.INTERRUPTED, ("own_stream", "10,000,"): checks.CONDITION,
         ("ratings", "50"): default(datasets.prior, "min_ratings"), ("ratings", "2.6"): specs.STARS[0], ("ratings", "4.8"): specs.STARS[-1],
         ("theorem", "32"): theorem.ARTICLES}

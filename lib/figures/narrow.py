@@ -24,6 +24,10 @@ class Picture(Figure):
 
     redraw = None
 
+    def __repr__(self):
+        """As any figure: what a notebook prints of it."""
+        return super().__repr__().replace("Picture", "Figure", 1)
+
 
 @contextmanager
 def narrowed():
