@@ -82,3 +82,37 @@ def test_an_argument_left_out_has_its_usual_value(module):
     for name, known in KNOWN[module].items():
         parameters = inspect.signature(getattr(import_module(f"lib.{module}"), name)).parameters
         assert {key: parameters[key].default for key in known} == known, name
+
+
+# The book's own runs: users, users for tuning, item sequences, goal of the bound, seed.  References of chapters rest on them.
+OWN = {"simulated": (2048, 1024, 500, 1e-3, 0), "ratings": (2048, 2048, 500, 1e-3, 0), "ratings_held_out": (2048, 2048, 500, 1e-3, 0),
+       "documents": (128, 128, 500, None, 6), "documents_held_out": (564, 128, 500, None, 6), "documents_50": (64, 64, 500, None, 6)}
+CONSTANTS = {
+    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3},
+    "experiments.comparison": {"TUNING": 1, "EVALUATION": 2},
+    "experiments.theorem": {
+        "SIZES": {"told": (.4, .2, 0), "sequences": 2000, "paths": 1000, "inner": 4, "effort": 2000, "evaluations": 300}, "TOL": 1e-2,
+        "SMALLER": {"simulated": {"sequences": 400, "paths": 100, "inner": 2, "effort": 300},
+                    "documents": {"told": (.4,), "sequences": 1000, "evaluations": 150}}},
+}
+
+
+def test_runs_have_the_sizes_that_chapters_rest_on():
+    specs = import_module("lib.experiments.specs").SPECS
+    assert {name: (*(pair[0] for pair in (spec.replications, spec.tuning, spec.sequences)), spec.tol, spec.seed)
+            for name, spec in specs.items()} == OWN
+    assert {spec.sequences[1] for spec in specs.values()} == {20_000}
+
+
+def test_the_alphas_of_the_sharp_tables():
+    tried = {entry.name: entry.alphas for entry in import_module("lib.experiments.published").BEYOND}
+    assert tried["UCB, fine grid"] == pytest.approx(.05 + .75 / 7 * np.arange(8))
+    assert tried["DTD-DP, model's noise"] == pytest.approx(.2 + 3 / 7 * np.arange(8))
+    assert tried["Knowledge gradient"] == (.3, .45, .6, .8, 1, 1.3) and tried["Knowledge gradient, untuned"] == (1,)
+    assert tried["Phased exploration"] == (.5, 1, 2, 5, 10, 20) and len(tried) == 5
+
+
+@pytest.mark.parametrize("module", CONSTANTS)
+def test_a_constant_is_the_one_that_results_were_made_with(module):
+    for name, known in CONSTANTS[module].items():
+        assert getattr(import_module(f"lib.{module}"), name) == known, name

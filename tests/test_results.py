@@ -36,6 +36,25 @@ def test_every_table_is_there_and_whole(name):
         assert (table.over_ucb[table.policy == "UCB"] == 0).all()
 
 
+@pytest.mark.parametrize("name", published.TABLES)
+def test_a_table_has_the_costs_and_policies_of_its_spec_and_the_sizes_of_the_manifest(name):
+    table, spec = published.load(name), experiments.SPECS[name]
+    sizes = json.loads((published.FOLDER / "manifest.json").read_text())["tables"][name]
+    assert tuple(table.cost.unique()) == spec.costs
+    assert sizes == {"users": spec.replications[1], "tuning": spec.tuning[1], "policies": len(spec.policies), "costs": len(spec.costs)}
+    first = table[table.cost == spec.costs[0]]
+    assert list(first.policy) == [policies.family_name(policy) for policy in spec.policies]
+    assert first.alpha.tolist() == pytest.approx([policy.alpha or np.nan for policy in spec.policies], rel=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", published.SHARP)
+def test_the_alphas_of_a_sharp_table_are_among_those_that_were_tried(name):
+    table = published.load(f"{name}_sharp").dropna(subset="alpha")
+    tried = {entry.name: entry.alphas for entry in published.BEYOND}
+    for row in table[table.policy.isin(tried)].itertuples():
+        assert min(abs(np.array(tried[row.policy]) / row.alpha - 1)) < 1e-5, row
+
+
 def test_the_manifest_names_what_the_tables_rest_on():
     manifest = json.loads((published.FOLDER / "manifest.json").read_text())
     assert set(manifest) == {"python", "packages", "machine", "seed", "sharp", "tables", "runs"}
