@@ -11,14 +11,11 @@ bench/results/mutants.txt has the result, bench/results/equivalent.txt the survi
 import argparse
 import ast
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 import hashlib
 import json
 import multiprocessing
 import os
 from pathlib import Path
-import queue
 import random
 import re
 import resource
@@ -26,7 +23,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from typing import NamedTuple
 
@@ -35,10 +31,11 @@ sys.path[:0] = [str(ROOT / "_ext")]
 RESULTS = ROOT / "bench" / "results"
 PARTS = ("lib", "tests", "_ext", "bench", "data", "chapters", "_static", "conftest.py", "pytest.ini", "requirements.txt",
          "constraints.txt", "Makefile", "README.md", "CONTRIBUTING.md", ".importlinter", "_config.yml", "_toc.yml")
-NO_UNITS = {f"tests/test_{name}.py" for name in ("book", "browser", "canary", "check", "ci", "contributing", "layers")}      # of the book and its tools, not of lib
+NO_UNITS = {f"tests/test_{name}.py" for name in ("book", "browser", "canary", "check", "ci", "contributing", "layers", "mutants")}      # of the book and its tools, not of lib
 ALWAYS = ["tests/test_defaults.py"]             # imports what it tests by name, which the graph of imports does not show
 SECONDS = 3                     # of a test without an error, by the processor's clock
 LISTENING, INTERPRETING, RUNNING = 60, 20, 15     # after which no further test of a file is begun without an error (compiled or not), or chosen for a mutant
+OPEN = "survived", "no test"
 LIMIT, COMPILING = 60, 300      # of a mutant, and of one whose kernels are compiled, by the processor's clock
 OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
              ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
@@ -251,7 +248,7 @@ def run(root, files, cache, listener, limit):
     listener.answer.unlink(missing_ok=True)
     process = multiprocessing.get_context("fork").Process(target=child, args=(root, files, cache, listener, limit))
     process.start()
-    process.join(6 * limit)
+    process.join(4 * limit)
     over = process.is_alive() or process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
     try:
         os.killpg(process.pid, signal.SIGKILL)          # it and whatever it started
@@ -283,48 +280,47 @@ class Bench:
     """Copies of the tree, one a worker, what each test does there when nothing is planted, and what has been judged."""
 
     def __init__(self, folder, workers, slow=False):
-        self.folder, self.free, self.slow = folder, queue.Queue(), slow
+        self.folder, self.slow = folder, slow
         self.copies = [folder / f"copy{n}" for n in range(workers)]
         for copy in self.copies:
             shutil.rmtree(copy / "tests", ignore_errors=True)
-            self.free.put(copy_tree(copy))
-        import check
-        import tree
-        self.graph, tests = tree.import_graph(ROOT), sorted((ROOT / "tests").glob("test_*.py"))
-        self.tests = [name for test in tests if (name := test.relative_to(ROOT).as_posix()) not in NO_UNITS]
+            copy_tree(copy)
+        self.tests = [name for test in sorted((ROOT / "tests").glob("test_*.py"))
+                      if (name := test.relative_to(ROOT).as_posix()) not in NO_UNITS]
         self.quiet = {False: {}, True: {}}
-        self.known, self.lock = {}, threading.Lock()
-        self.log = folder / "judged.jsonl"
-        for row in map(json.loads, self.log.read_text().splitlines() if self.log.exists() else []):
-            self.known[tuple(row[:2])] = row[2:]
+        self.log, ways = folder / "judged.jsonl", folder / "imports.json"
+        process = multiprocessing.get_context("fork").Process(target=write_imports, args=(ways, self.tests))
+        process.start()
+        process.join()                  # it has threads, in whose company nothing can be forked
+        self.steps, self.importers = json.loads(ways.read_text())
 
-        @lru_cache(None)
-        def near(path):
-            """Test files and the module itself, with its examples, each with its number of imports from the module."""
-            steps = {name: check.distance(ROOT, self.graph, ROOT / name, {path}) for name in self.tests}
-            return {name: step for name, step in steps.items() if step is not None} | {path: 0} | dict.fromkeys(ALWAYS, 0)
-        self.near = near
+    def near(self, path):
+        """Test files and the module itself, with its examples, each with its number of imports from the module."""
+        return self.steps[path] | {path: 0} | dict.fromkeys(ALWAYS, 0)
 
-    def listen(self, file, compiled):
-        """The tests of `file`, with outcome, seconds and functions called, without an error planted."""
-        text, kind = (ROOT / file).read_text(), "compiled" if compiled else "interpreted"
-        note = self.folder / f"{file.replace('/', '-')}-{kind}.json"
-        if note.exists() and json.loads(note.read_text())[0] == text:
-            self.quiet[compiled][file] = json.loads(note.read_text())[1]
-            return
-        copy = self.free.get()
-        try:
-            cache = copy / "numba" / "unchanged" if compiled else None
-            before = sorted(cache.rglob("*.nbc")) if compiled else []
-            _, notes = run(copy, [file], cache, self.ear(copy, compiled), 2 * LISTENING)
-            if compiled and before != sorted(cache.rglob("*.nbc")):
-                run(copy, [file], cache, Listener(copy, slow=self.slow), 2 * COMPILING)            # compiles
-                _, notes = run(copy, [file], cache, self.ear(copy, compiled), 2 * LISTENING)
-        finally:
-            self.free.put(copy)
-        self.quiet[compiled][file] = notes
-        note.write_text(json.dumps([text, notes]))
-        print(f"{file} {kind}: {len(notes)} tests, {sum(outcome == 'passed' for outcome, *_ in notes.values())} in time", flush=True)
+    def note(self, file, compiled):
+        return self.folder / f"{file.replace('/', '-')}-{'compiled' if compiled else 'interpreted'}.json"
+
+    def listen(self, file, compiled, copy):
+        """Note the tests of `file`, with outcome, seconds and functions called, without an error planted."""
+        cache = copy / "numba" / "unchanged" if compiled else None
+        before = sorted(cache.rglob("*.nbc")) if compiled else []
+        _, notes = run(copy, members(file), cache, self.ear(copy, compiled), 2 * LISTENING)
+        if compiled and before != sorted(cache.rglob("*.nbc")):                             # it took time to compile
+            run(copy, members(file), cache, Listener(copy, slow=self.slow), 2 * COMPILING)
+            _, notes = run(copy, members(file), cache, self.ear(copy, compiled), 2 * LISTENING)
+        self.note(file, compiled).write_text(json.dumps([content(file), notes]))
+        print(f"{file} {'compiled' if compiled else 'interpreted'}: {len(notes)} tests, "
+              f"{sum(outcome == 'passed' for outcome, *_ in notes.values())} in time", flush=True)
+
+    def hear(self, files, compiled):
+        """Know what the tests of `files` do: from an earlier run, where the file is what it was, or by running them."""
+        def known(file):
+            note = self.note(file, compiled)
+            text, notes = json.loads(note.read_text()) if note.exists() else (None, None)
+            return notes if text == content(file) else None
+        in_turn(self.copies, lambda file, copy: self.listen(file, compiled, copy), [file for file in files if known(file) is None])
+        self.quiet[compiled] |= {file: known(file) or {} for file in files}
 
     def ear(self, copy, compiled):
         return Listener(copy, listen=LISTENING if compiled else INTERPRETING, slow=self.slow)
@@ -344,10 +340,8 @@ class Bench:
         base, kept = copy / "numba" / "unchanged", copy / "numba" / "planted"
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(base, kept, copy_function=os.link)
-        module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        for name in {module} | self.graph.find_downstream_modules(module):
-            *folder, stem = name.split(".")
-            for old in (kept / cache_name(copy.joinpath(*folder))).glob(f"{stem}.*"):
+        for name in [path, *self.importers[path]]:
+            for old in (kept / cache_name((copy / name).parent)).glob(f"{Path(name).stem}.*"):
                 old.unlink()
         return kept
 
@@ -356,12 +350,11 @@ class Bench:
         chosen, here = [], [mutant.path, mutant.function]
         near = self.near(mutant.path)
         least = min((step for file, step in near.items() if file.startswith("tests/") and file not in ALWAYS), default=0)
-        for file, notes in self.quiet[compiled].items():
-            if file not in near and not file.startswith("tests/"):
-                continue
-            other = self.quiet[not compiled].get(file, {})
+        for group, notes in self.quiet[compiled].items():
+            other = self.quiet[not compiled].get(group, {})
             for name, (outcome, seconds, called) in notes.items():
-                if outcome == "passed":
+                file = name.split("::")[0]
+                if outcome == "passed" and (file in near or file.startswith("tests/")):
                     called = called + other[name][2] if name in other else called
                     rank = 0 if here in called else 1 if mutant.path in [path for path, _ in called] else 2
                     if rank < 2 or near.get(file, 99) <= least + 1:
@@ -393,18 +386,62 @@ class Bench:
         failed = [name for name, (outcome, *_) in notes.items() if outcome == "failed"]
         return "over" if code is None else "survived" if code == 0 else "caught", (failed or [f"{len(wanted)} tests"])[0]
 
-    def judge(self, mutant, compiled):
-        """The row (mutant, end, test), kept in the log."""
-        copy = self.free.get()
-        try:
-            end, by = self.attempt(mutant, compiled, copy)
-        finally:
-            self.free.put(copy)
-        with self.lock:
-            self.known[key(mutant)] = [end, by, compiled]
-            with self.log.open("a") as log:
-                log.write(json.dumps([*key(mutant), end, by, compiled]) + "\n")
-        print(end, by, "compiled" if compiled else "interpreted", *mutant, sep=" | ", flush=True)
+    def judge(self, mutant, compiled, copy):
+        """Try a mutant and keep in the log how it ends."""
+        row = [*key(mutant), *self.attempt(mutant, compiled, copy), compiled]
+        with self.log.open("a") as log:
+            log.write(json.dumps(row) + "\n")
+        print(*row[2:4], "compiled" if compiled else "interpreted", *mutant, sep=" | ", flush=True)
+
+    def judged(self):
+        """What the log has of each mutant last: {key: [end, test, compiled]}."""
+        rows = map(json.loads, self.log.read_text().splitlines() if self.log.exists() else [])
+        return {tuple(row[:2]): row[2:] for row in rows}
+
+
+def write_imports(target, tests):
+    """For each module of lib, by file: {test file: imports between the two}, and the modules that import it, at whatever depth."""
+    import check
+    import tree
+    graph, steps, importers = tree.import_graph(ROOT), {}, {}
+    for module in graph.modules:
+        path = tree.source(ROOT, module)
+        if path:
+            path = path.relative_to(ROOT).as_posix()
+            found = {test: check.distance(ROOT, graph, ROOT / test, {path}) for test in tests}
+            steps[path] = {test: step for test, step in found.items() if step is not None}
+            above = [tree.source(ROOT, name) for name in graph.find_downstream_modules(module)]
+            importers[path] = sorted(file.relative_to(ROOT).as_posix() for file in above if file)
+    target.write_text(json.dumps([steps, importers]))
+
+
+def in_turn(copies, work, tasks):
+    """work(task, copy) for all tasks, by one forked process a copy; no process has threads, which a fork could find locked."""
+    context, parent = multiprocessing.get_context("fork"), os.getpid()
+    place = context.Value("i", 0)
+
+    def worker(copy):
+        while os.getppid() == parent:
+            with place.get_lock():
+                at, place.value = place.value, place.value + 1
+            if at >= len(tasks):
+                return
+            work(tasks[at], copy)
+    workers = [context.Process(target=worker, args=(copy,)) for copy in copies]
+    for process in workers:
+        process.start()
+    for process in workers:
+        process.join()
+
+
+def members(file):
+    """A test file itself, or the modules in a folder of lib that have examples."""
+    there = sorted((ROOT / file).glob("*.py")) if (ROOT / file).is_dir() else [ROOT / file]
+    return [path.relative_to(ROOT).as_posix() for path in there if path.parent != ROOT / file or b">>>" in path.read_bytes()]
+
+
+def content(file):
+    return "".join((ROOT / name).read_text() for name in members(file))
 
 
 def is_compiled(path):
@@ -494,23 +531,22 @@ def measure(given, folder):
     """The rows (mutant, end, test) of the sample."""
     paths = given.paths or sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "lib").rglob("*.py"))
     bench, planted, same = Bench(folder, given.workers, given.slow), sample(paths, given.each), equivalent()
-    if given.again:
-        bench.known = {name: row for name, row in bench.known.items() if row[0] in ("caught", "over")}
-    with ThreadPoolExecutor(given.workers) as pool:
-        def listen(compiled, files):
-            list(pool.map(lambda file: bench.listen(file, compiled), files))
+    kernels = [path for path in paths if is_compiled(path)]
+    anew = {name for name, row in bench.judged().items() if given.again and row[0] in OPEN}
 
-        def judge(compiled, kernels, ends=()):
-            ahead = [mutant for mutant in planted if is_compiled(mutant.path) == kernels and place(mutant) not in same
-                     and bench.known.get(key(mutant), [None])[0] in (None, *ends) and bench.known.get(key(mutant), [0, 0, False])[2] <= (not ends)]
-            list(pool.map(lambda mutant: bench.judge(mutant, compiled), ahead))
-        listen(True, bench.tests + paths)
-        bench.share_kernels()
-        judge(True, False)
-        listen(False, [file for file in bench.tests + paths if any(file in bench.near(path) for path in paths if is_compiled(path))])
-        judge(False, True)
-        judge(True, True, ("survived", "no test"))
-    return [(mutant, *bench.known.get(key(mutant), ["not judged", ""])[:2]) for mutant in planted]
+    def judge(compiled, wanted):
+        known = bench.judged()
+        in_turn(bench.copies, lambda mutant, copy: bench.judge(mutant, compiled, copy),
+                [mutant for mutant in planted if place(mutant) not in same and wanted(mutant, key(mutant), known.get(key(mutant)))])
+    files = bench.tests + sorted({path.rpartition("/")[0] for path in paths})
+    bench.hear(files, True)
+    bench.share_kernels()
+    judge(True, lambda mutant, name, row: mutant.path not in kernels and (row is None or name in anew))
+    bench.hear([file for file in files if any(name in bench.near(path) for path in kernels for name in members(file))], False)
+    judge(False, lambda mutant, name, row: mutant.path in kernels and (row is None or name in anew))
+    judge(True, lambda mutant, name, row: mutant.path in kernels and row[0] in OPEN and (not row[2] or name in anew))
+    known = bench.judged()
+    return [(mutant, *known.get(key(mutant), ["not judged", ""])[:2]) for mutant in planted]
 
 
 if __name__ == "__main__":
