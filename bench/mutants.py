@@ -33,8 +33,8 @@ PARTS = ("lib", "tests", "_ext", "bench", "data", "chapters", "_static", "confte
          "constraints.txt", "Makefile", "README.md", "CONTRIBUTING.md", ".importlinter", "_config.yml", "_toc.yml")
 NO_UNITS = {f"tests/test_{name}.py" for name in ("book", "browser", "canary", "check", "ci", "contributing", "layers", "mutants")}      # of the book and its tools, not of lib
 ALWAYS = ["tests/test_defaults.py"]             # imports what it tests by name, which the graph of imports does not show
-SECONDS = 3                     # of a test without an error, by the processor's clock
-LISTENING, INTERPRETING, RUNNING = 60, 20, 15     # after which no further test of a file is begun without an error (compiled or not), or chosen for a mutant
+SECONDS, PATIENCE = 3, 12       # of a test without an error, compiled or not, by the processor's clock
+LISTENING, INTERPRETING, RUNNING = 60, 30, 15     # after which no further test of a file is begun without an error (compiled or not), or chosen for a mutant
 OPEN = "survived", "no test"
 LIMIT, COMPILING = 60, 300      # of a mutant, and of one whose kernels are compiled, by the processor's clock
 OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
@@ -188,7 +188,7 @@ class Listener:
     def pytest_runtest_logstart(self):
         self.called, self.start = set(), time.monotonic()
         if self.listen:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS if self.listen == LISTENING else PATIENCE)
             sys.setprofile(self.note)
 
     def pytest_runtest_setup(self, item):
