@@ -186,3 +186,13 @@ def test_a_large_catalogue_is_refused():
     problem = make_problem(np.random.default_rng(0).random((10_001, 2)), np.full(10_001, 1 / 10_001), [0, 0], np.eye(2), 1, .2, .9)
     with pytest.raises(ValueError, match="problem.items has 20002 numbers"):
         bound.tightest_charges(problem)
+
+
+def test_a_step_moves_an_item_by_the_root_of_its_spread_over_its_frequency():
+    """In plain loops; an item that is worth nearly the same to all moves as if it spread by a thousandth of the widest."""
+    problem = make_problem([[1.0, 2], [-3, 1], [1e-6, 1e-6]], [.5, .3, .2], [0, 0], [[2, .5], [.5, 1]], 1, .3, .8)
+    pieces = theorem.decompose(problem, "model", "even", None, 1.0)
+    own = [sum(abs(x) * np.sqrt(problem.Sigma[j, j]) for j, x in enumerate(item)) for item in pieces.x]
+    found = charges.searched(problem, pieces).unit
+    assert found.shape == (3, 1)
+    assert found[:, 0] == pytest.approx([np.sqrt(max(spread, max(own) / 1000) / p) for spread, p in zip(own, problem.probs)])
