@@ -296,7 +296,12 @@ class Bench:
 
     def near(self, path):
         """Test files and the module itself, with its examples, each with its number of imports from the module."""
-        return self.steps[path] | {path: 0} | dict.fromkeys(ALWAYS, 0)
+        imported = path.replace("__main__", "__init__")          # a script is run where its package is tested
+        return self.steps[imported] | {path: 0} | dict.fromkeys(ALWAYS, 0)
+
+    def content(self, file):
+        """The text of a test file as it was when this run began, or that of the modules of a folder."""
+        return "".join(((self.copies[0] if name.startswith("tests/") else ROOT) / name).read_text() for name in members(file))
 
     def note(self, file, compiled):
         return self.folder / f"{file.replace('/', '-')}-{'compiled' if compiled else 'interpreted'}.json"
@@ -309,7 +314,7 @@ class Bench:
         if compiled and before != sorted(cache.rglob("*.nbc")):                             # it took time to compile
             run(copy, members(file), cache, Listener(copy, slow=self.slow), 2 * COMPILING)
             _, notes = run(copy, members(file), cache, self.ear(copy, compiled), 2 * LISTENING)
-        self.note(file, compiled).write_text(json.dumps([content(file), notes]))
+        self.note(file, compiled).write_text(json.dumps([self.content(file), notes]))
         print(f"{file} {'compiled' if compiled else 'interpreted'}: {len(notes)} tests, "
               f"{sum(outcome == 'passed' for outcome, *_ in notes.values())} in time", flush=True)
 
@@ -318,7 +323,7 @@ class Bench:
         def known(file):
             note = self.note(file, compiled)
             text, notes = json.loads(note.read_text()) if note.exists() else (None, None)
-            return notes if text == content(file) else None
+            return notes if text == self.content(file) else None
         in_turn(self.copies, lambda file, copy: self.listen(file, compiled, copy), [file for file in files if known(file) is None])
         self.quiet[compiled] |= {file: known(file) or {} for file in files}
 
@@ -440,12 +445,8 @@ def members(file):
     return [path.relative_to(ROOT).as_posix() for path in there if path.parent != ROOT / file or b">>>" in path.read_bytes()]
 
 
-def content(file):
-    return "".join((ROOT / name).read_text() for name in members(file))
-
-
 def is_compiled(path):
-    return b"jit" in (ROOT / path).read_bytes()
+    return re.search(rb"jit|intrinsic", (ROOT / path).read_bytes()) is not None
 
 
 def key(mutant):

@@ -197,6 +197,15 @@ def test_a_report_finds_the_tables_of_many_items_once_and_draws_coming_items_onc
     assert calls["tables"] == 9
 
 
+@pytest.mark.parametrize("law", ("euclid", "prior", "always", "own"))
+def test_a_pooled_law_has_the_mean_asked_for(law):
+    part = np.arange(40, 400)
+    for mean in (.1, .35, .8):
+        x, probs = map(np.frombuffer, directions._law(dense(), law, part, mean))
+        assert x @ probs == pytest.approx(mean) and probs.sum() == pytest.approx(1) and (x >= 0).all() and (probs >= 0).all()
+        assert len(x) <= directions.ATOMS + 1 and (np.diff(x) > 0).all()
+
+
 def benefits(rules, var, items, z=(-1.0, -.5, -.2, 0.0), shrunk=(1.0, .5, .1)):
     return np.array([[[index.explored(rules, 0, i, a, var[i] * s) for a in z] for s in shrunk] for i in items])
 

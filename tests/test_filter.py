@@ -270,3 +270,14 @@ def test_the_catalogues_own_noise_given_by_hand_changes_nothing():
     problem = make_problem([[1, 0], [0, 1]], [.5, .5], [.45, .45], np.eye(2), 1.0, .5, .9)
     one, other = (Filter(problem, policies.clusters()) for _ in range(2))
     assert one.decide([1, 0]) and other.decide([1, 0], noise_var=1.0)
+
+
+def test_a_zero_with_a_sign_is_the_same_feature():
+    """In the catalogue and in what is asked for, with a bonus of the catalogue and with one that is made."""
+    signed = make_problem(np.array([[1, -0.0], [-0.0, 1]]), [.7, .3], [.1, .1], np.eye(2), 1, .3, .9)
+    for policy in (policies.ucb(.7), policies.dtd_dp(1.0)):
+        known = service.filters.share(signed, policy)
+        for x in ([1, 0.0], [1, -0.0]):
+            _, item = Filter(signed, policy)._item(np.array(x), None)
+            assert item.column == 0 and item is known.known[np.array([1, 0.0]).tobytes()]
+        assert not known.foreign and len(known.known) == 2

@@ -4,7 +4,7 @@ import os
 import numpy as np
 import pytest
 
-from lib import bound, cache
+from lib import bound, cache, policies, simulate
 from lib.bound import catalogue, duality
 from lib.datasets import readers, records, topics
 from lib.problem import as_covariance, as_positions, make_problem
@@ -72,3 +72,10 @@ def test_sampled_items_share_the_paths_equally_and_each_has_one_at_least(paths, 
     monkeypatch.setattr(catalogue, "bounded", lambda problem, first: (first.values.mean(), 0.0, 2.0))
     found = bound.dual_first(SMALL, paths, items=items)
     assert found.mean == .5 and asked[0].tolist() == np.repeat(np.arange(items) % 3, each).tolist()
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3, 1), (0, 3), (3, 0), ()])
+def test_a_stream_is_a_table_of_users_and_items(shape):
+    given = simulate.Stream(np.zeros(shape, int), *[np.zeros(shape)] * (len(simulate.Stream._fields) - 1))
+    with pytest.raises(ValueError, match=r"items of the stream must have shape \(R, horizon\)"):
+        simulate.play(SMALL, [policies.exploit()], given)
