@@ -518,6 +518,7 @@ def main():
     parser.add_argument("--folder", type=Path, help="where copies and what is judged are kept for a next run (a temporary folder)")
     parser.add_argument("--again", action="store_true", help="judge anew what has survived")
     parser.add_argument("--slow", action="store_true", help="with the tests marked slow (with --again)")
+    parser.add_argument("--interpreted", action="store_true", help="kernels without compilation alone: survivors count as not judged")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     os.nice(10)
@@ -540,14 +541,20 @@ def measure(given, folder):
         in_turn(bench.copies, lambda mutant, copy: bench.judge(mutant, compiled, copy),
                 [mutant for mutant in planted if place(mutant) not in same and wanted(mutant, key(mutant), known.get(key(mutant)))])
     files = bench.tests + sorted({path.rpartition("/")[0] for path in paths})
-    bench.hear(files, True)
-    bench.share_kernels()
+    if not given.interpreted or len(kernels) < len(paths):
+        bench.hear(files, True)
+        bench.share_kernels()
     judge(True, lambda mutant, name, row: mutant.path not in kernels and (row is None or name in anew))
-    bench.hear([file for file in files if any(name in bench.near(path) for path in kernels for name in members(file))], False)
+    if kernels:
+        bench.hear([file for file in files if "mark.kernels" in bench.content(file)], False)
     judge(False, lambda mutant, name, row: mutant.path in kernels and (row is None or name in anew))
-    judge(True, lambda mutant, name, row: mutant.path in kernels and row[0] in OPEN and (not row[2] or name in anew))
-    known = bench.judged()
-    return [(mutant, *known.get(key(mutant), ["not judged", ""])[:2]) for mutant in planted]
+    if not given.interpreted:
+        judge(True, lambda mutant, name, row: mutant.path in kernels and row and row[0] in OPEN and (not row[2] or name in anew))
+    known, rows = bench.judged(), []
+    for mutant in planted:
+        end, by, compiled = known.get(key(mutant), ["not judged", "", True])
+        rows.append((mutant, end if compiled or end not in OPEN else "not judged", by))
+    return rows
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ def test_charges_without_a_part_are_dropped_and_that_never_loosens():
 
 @pytest.mark.parametrize("wrong, words", [
     (dict(start="fair"), "start is 'fair'"), (dict(start=np.ones((3, 2))), "start: charges\\[0\\] add up to 2"), (dict(told=2), "told is 2"),
-    (dict(evaluations=0), "evaluations must be an integer"), (dict(tol=0), "tol is 0")])
+    (dict(evaluations=0), "evaluations must be an integer"), (dict(tol=0), "tol is 0"), (dict(tol=1), "tol is 1"), (dict(tol=1.5), "tol is 1.5")])
 def test_refused(wrong, words):
     with pytest.raises(ValueError, match=words):
         bound.tightest_charges(signed(0)._replace(cost=.5), **wrong)

@@ -1,13 +1,13 @@
 """What stands in a picture is what was handed in: lines of reference, limits, ends, shared scales, room for every name."""
 import io
 
-from bokeh.models import GlyphRenderer, Image, LinearColorMapper
+from bokeh.models import GlyphRenderer, Image, Line, LinearColorMapper
 import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lib import figures, policies  # noqa: F401  (policies register their marks)
-from lib.experiments import Sheets
+from lib.experiments import Rewards, Sheets
 from lib.figures import Panel, interactive, rewards, style
 from lib.figures.style import BLACK, OTHERS
 
@@ -210,10 +210,10 @@ def test_words_are_dark_on_light_ground_and_light_on_dark():
     def luminance(colour):
         linear = [c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(colour)]
         return float(np.dot([.2126, .7152, .0722], linear))
-    for ground in [*np.random.default_rng(0).uniform(0, 1, (500, 3)), *np.eye(3), (0, 0, 0), (1, 1, 1)]:
+    for ground in [*np.random.default_rng(0).uniform(0, 1, (2500, 3)), *np.eye(3), (0, 0, 0), (1, 1, 1)]:
         light = luminance(ground)
         white, black = 1.05 / (light + .05), (light + .05) / .05
-        if max(white, black) > 1.05 * min(white, black):
+        if max(white, black) > 1.01 * min(white, black):
             assert rewards.words_on(ground) == (BLACK if black > white else "white"), ground
 
 
@@ -273,3 +273,13 @@ def test_a_sheet_of_the_page_is_mapped_over_its_whole_range_with_cells_around_th
     assert (mapper.low, mapper.high) == (0, benefit[1, 1, 1].max())
     image, = [each.glyph for each in page.select({"type": GlyphRenderer}) if isinstance(each.glyph, Image)]
     assert (image.x, image.y, image.dw, image.dh) == (-1.5, 0, 4, 4)
+
+
+def test_more_bounds_than_there_are_dashes_begin_again_with_the_first():
+    x = np.array([0., 1.])
+    found = Rewards(x, {"UCB": (x, x / 10)}, {f"bound {n}": (x, x + n) for n in range(9)})
+    page = interactive.rewards({"one": found})
+    by_name = {each.data_source.data["name"][0]: each.glyph for each in page.select({"type": GlyphRenderer}) if isinstance(each.glyph, Line)}
+    drawn = [(tuple(by_name[f"bound {n}"].line_dash), by_name[f"bound {n}"].line_color) for n in range(9)]
+    assert drawn[4:8] == drawn[:4] and drawn[8] == drawn[0]
+    assert all(len({line[part] for line in drawn[:4]}) == 4 for part in (0, 1))

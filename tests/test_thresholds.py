@@ -6,8 +6,11 @@ import pytest
 
 from lib import bound, cache, policies, simulate
 from lib.bound import catalogue, duality
+from lib.bound.conditionals import conditional
 from lib.datasets import readers, records, topics
 from lib.problem import as_covariance, as_positions, make_problem
+from lib.report import interrupt
+from lib.simulate import instances
 
 SMALL = make_problem([[1, 0], [0, 1], [.5, .5]], [.4, .4, .2], [0, 0], [[1, .3], [.3, 1]], 1, .1, .9)
 
@@ -79,3 +82,41 @@ def test_a_stream_is_a_table_of_users_and_items(shape):
     given = simulate.Stream(np.zeros(shape, int), *[np.zeros(shape)] * (len(simulate.Stream._fields) - 1))
     with pytest.raises(ValueError, match=r"items of the stream must have shape \(R, horizon\)"):
         simulate.play(SMALL, [policies.exploit()], given)
+
+
+def test_preferences_that_tell_nothing_of_one_another_leave_a_spread_of_exactly_zero():
+    law = conditional(make_problem(np.eye(3), np.full(3, 1 / 3), np.zeros(3), [[2, .5, 0], [.5, 1, 0], [0, 0, 3]], 1, 0, .9))
+    assert law.sd[2] == 0 and law.var[2] == 3 and (law.weights[2] == 0).all() and (law.sd[:2] > 0).all()
+    assert law.sd[:2]**2 + law.var[:2] == pytest.approx([2, 1]) and law.var[:2] == pytest.approx([2 - .25, 1 - .125])
+
+
+@pytest.mark.parametrize("scale", (1e-3, 1.0, 1e4))
+def test_conditional_variances_and_their_doubt_have_the_unit_of_the_preferences(scale):
+    """Five correlated preferences: the variances by the inverse of Sigma, the doubt a few roundings of each."""
+    A = np.random.default_rng(0).standard_normal((5, 5))
+    Sigma = A @ A.T * scale**2
+    law = conditional(make_problem(np.eye(5), np.full(5, .2), np.zeros(5), Sigma, scale, 0, .9))
+    assert law.var == pytest.approx(1 / np.diag(np.linalg.inv(Sigma)), rel=1e-9)
+    assert (8 * 2.0**-53 * np.diag(Sigma) <= law.doubt * (1 + 1e-12)).all() and (law.doubt <= 1e-11 * np.diag(Sigma)).all()
+    others = [[j for j in range(5) if j != i] for i in range(5)]
+    for i, rest in enumerate(others):
+        assert law.weights[i, rest] == pytest.approx(np.linalg.solve(Sigma[np.ix_(rest, rest)], Sigma[rest, i]), rel=1e-6)
+
+
+def test_groups_are_features_that_are_correlated_or_come_together():
+    Sigma = np.eye(6)
+    Sigma[0, 3] = Sigma[3, 0] = .4
+    items = np.vstack([np.eye(6), [0, .5, 0, 0, .5, 0]])
+    order, sizes = instances._groups(make_problem(items, np.full(7, 1 / 7), np.zeros(6), Sigma, 1, 0, .9))
+    ends = np.cumsum(sizes)
+    assert sorted(tuple(sorted(order[a:b].tolist())) for a, b in zip(ends - sizes, ends)) == [(0, 3), (1, 4), (2,), (5,)]
+
+
+@pytest.mark.parametrize("terminal, before", [(True, b"\n"), (False, b"")])
+def test_an_interruption_begins_a_line_of_its_own_on_a_terminal(terminal, before, monkeypatch):
+    done = []
+    monkeypatch.setattr(os, "isatty", lambda stream: terminal and stream == 2)
+    monkeypatch.setattr(os, "write", lambda *given: done.append(given))
+    monkeypatch.setattr(os, "_exit", done.append)
+    interrupt.stop(2, None)
+    assert done == [(2, before + b"interrupted: no page was written\n"), 130]
