@@ -366,10 +366,10 @@ class Bench:
                         chosen.append((0 if file in ALWAYS and not mutant.function else 1, rank, near.get(file, 9), seconds, name))
         if mutant.function and any(rank == 0 for _, rank, *_ in chosen):
             chosen = [test for test in chosen if test[1] == 0]
-        taken, spent = [], 0
+        taken, spent, limit = [], 0, RUNNING * (1 + self.slow) * (1 if mutant.function else 4)
         for *_, seconds, name in sorted(chosen):
             spent += seconds
-            taken += [name] if spent < RUNNING * (1 + self.slow) or not taken else []
+            taken += [name] if spent < limit or not taken else []
         return taken
 
     def attempt(self, mutant, compiled, copy):
@@ -480,7 +480,7 @@ def lines(results, each, known):
             if end not in ("caught", "over", "not judged") and (place(mutant) in known) == wanted:
                 path, text, column, before, after = place(mutant)
                 yield (f"{path}:{mutant.line}:{column}: {before} -> {after} in `{text}`{' (no test calls it)' * (end == 'no test')}"
-                       + f": {known[place(mutant)]}" * wanted)
+                       + (f": {known[place(mutant)]}" if wanted else ""))
 
 
 def place(mutant):

@@ -553,3 +553,11 @@ def test_a_law_of_the_noise_is_chosen_by_eight_users_with_just_enough_ratings(co
     data = SimpleNamespace(items=np.array([[1, 0], [.5, .5]]), features=("a", "b"))
     prior, choice = page.fitted(data, arguments(["i", "r", "--cost", "3"]))
     assert prior == "prior" and (choice is not None) == chosen and ("noise" not in asked[0]) == chosen and asked[0]["min_ratings"] == 10
+
+
+def test_importing_the_report_leaves_a_programs_own_answer_to_ctrl_c():
+    code = "import signal, lib.report; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    default = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=default,
+                          cwd=Path(__file__).parents[1], env={**os.environ, "PYTHONPATH": "."})
+    assert done.stdout == "True\n", done.stderr
