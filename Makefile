@@ -40,8 +40,8 @@ chapters: $(READY) ## write every chapter as JupyterLab saves it
 results: $(READY) ## run every experiment at publication size into data/results (resumes with BOOK_CHUNKS=folder)
 	@$(PYTHON) -m lib.experiments.published
 
-mutants: $(READY) ## plant errors in lib and see which of them the unit tests catch (an hour on two cores)
-	@$(PYTHON) bench/mutants.py --out bench/results/mutants.txt
+mutants: $(READY) ## plant errors in lib and see which of them the unit tests catch (hours; goes on in FOLDER=where/it/stopped)
+	@$(PYTHON) bench/mutants.py $(if $(FOLDER),--folder "$(FOLDER)") --out bench/results/mutants.txt
 
 figure: $(READY) ## take the main figure out of the built pages, for README.md
 	@$(PYTHON) _ext/front.py

@@ -197,6 +197,42 @@ def test_a_report_finds_the_tables_of_many_items_once_and_draws_coming_items_onc
     assert calls["tables"] == 9
 
 
+@pytest.mark.parametrize("law", ("euclid", "prior", "always", "own"))
+def test_a_pooled_law_has_the_mean_asked_for(law):
+    part = np.arange(40, 400)
+    for mean in (.1, .35, .8):
+        x, probs = map(np.frombuffer, directions._law(dense(), law, part, mean))
+        assert x @ probs == pytest.approx(mean) and probs.sum() == pytest.approx(1) and (x >= 0).all() and (probs >= 0).all()
+        assert len(x) <= directions.ATOMS + 1 and (np.diff(x) > 0).all()
+
+
+def test_tables_are_for_items_alike_in_number_and_in_height_and_an_extreme_has_its_own():
+    """Half of a part's number comes from how many items lie below, half from how high it lies."""
+    items, height = np.arange(100) + 7, np.append(np.linspace(0, .97, 99), 10.0)
+    parts = directions._parts(items, height, 4)
+    assert np.concatenate(parts).tolist() == items.tolist() and [len(part) for part in parts] == [46, 45, 8, 1]        # i/100 + i/1010 against halves
+    even = directions._parts(items, np.linspace(2, 3, 100), 4)
+    assert [len(part) for part in even] == pytest.approx([25] * 4, abs=1)
+    assert directions._parts(items, np.full(100, .3), 4)[0] is items
+
+
+def test_an_item_reads_the_tables_on_either_side_of_it():
+    nodes, values = np.array([1.0, 2, 4]), np.array([.2, 1, 1.5, 2, 3, 4, 9])
+    at, share = directions._between(values, nodes)
+    for value, below, part in zip(values, at, share):
+        want = max(j for j in (0, 1) if j == 0 or nodes[j] < value)            # the last pair serves whatever lies beyond
+        assert below == want
+        assert part == pytest.approx(np.clip((value - nodes[want]) / (nodes[want + 1] - nodes[want]), -.5, 1.5))
+    assert [part.tolist() for part in directions._between(values[:2], nodes[:1])] == [[0, 0], [0, 0]]
+
+
+def test_full_observation_after_sampled_items_has_ten_times_their_sequences(monkeypatch):
+    asked = []
+    monkeypatch.setattr(catalogue.relaxations, "full_observation", lambda problem, *args: asked.append(args) or bound.full_first)
+    _, first = catalogue.sample(dense(60), 4, 6, 3)
+    assert asked == [(60, 3, penalty.steps(.9, 1e-4, 1500))] and first.df == 59 and len(first.values) == 4
+
+
 def benefits(rules, var, items, z=(-1.0, -.5, -.2, 0.0), shrunk=(1.0, .5, .1)):
     return np.array([[[index.explored(rules, 0, i, a, var[i] * s) for a in z] for s in shrunk] for i in items])
 

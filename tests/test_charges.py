@@ -176,7 +176,7 @@ def test_charges_without_a_part_are_dropped_and_that_never_loosens():
 
 @pytest.mark.parametrize("wrong, words", [
     (dict(start="fair"), "start is 'fair'"), (dict(start=np.ones((3, 2))), "start: charges\\[0\\] add up to 2"), (dict(told=2), "told is 2"),
-    (dict(evaluations=0), "evaluations must be an integer"), (dict(tol=0), "tol is 0")])
+    (dict(evaluations=0), "evaluations must be an integer"), (dict(tol=0), "tol is 0"), (dict(tol=1), "tol is 1"), (dict(tol=1.5), "tol is 1.5")])
 def test_refused(wrong, words):
     with pytest.raises(ValueError, match=words):
         bound.tightest_charges(signed(0)._replace(cost=.5), **wrong)
@@ -186,3 +186,13 @@ def test_a_large_catalogue_is_refused():
     problem = make_problem(np.random.default_rng(0).random((10_001, 2)), np.full(10_001, 1 / 10_001), [0, 0], np.eye(2), 1, .2, .9)
     with pytest.raises(ValueError, match="problem.items has 20002 numbers"):
         bound.tightest_charges(problem)
+
+
+def test_a_step_moves_an_item_by_the_root_of_its_spread_over_its_frequency():
+    """In plain loops; an item that is worth nearly the same to all moves as if it spread by a thousandth of the widest."""
+    problem = make_problem([[1.0, 2], [-3, 1], [1e-6, 1e-6]], [.5, .3, .2], [0, 0], [[2, .5], [.5, 1]], 1, .3, .8)
+    pieces = theorem.decompose(problem, "model", "even", None, 1.0)
+    own = [sum(abs(x) * np.sqrt(problem.Sigma[j, j]) for j, x in enumerate(item)) for item in pieces.x]
+    found = charges.searched(problem, pieces).unit
+    assert found.shape == (3, 1)
+    assert found[:, 0] == pytest.approx([np.sqrt(max(spread, max(own) / 1000) / p) for spread, p in zip(own, problem.probs)])

@@ -97,3 +97,54 @@ def test_an_argument_left_out_has_its_usual_value(module):
     for name, known in KNOWN[module].items():
         parameters = inspect.signature(getattr(import_module(f"lib.{module}"), name)).parameters
         assert {key: parameters[key].default for key in known} == known, name
+
+
+# The book's own runs: users, users for tuning, item sequences, goal of the bound, seed.  References of chapters rest on them.
+OWN = {"simulated": (2048, 1024, 500, 1e-3, 0), "ratings": (2048, 2048, 500, 1e-3, 0), "ratings_held_out": (2048, 2048, 500, 1e-3, 0),
+       "documents": (128, 128, 500, None, 6), "documents_held_out": (564, 128, 500, None, 6), "documents_50": (64, 64, 500, None, 6)}
+CONSTANTS = {
+    "bound.catalogue": {"OWN": 8, "FIRST_SHARE": .04, "FULL_SHARE": .01}, "bound.charges": {"MOST": 20_000},
+    "bound.duality": {"EVERY": 1024, "FIRST": 1024, "LEAVES": 256, "TOL": 1e-2, "LEAF": 8},
+    "bound.giveaways": {"LONGEST": 2000}, "bound.merged": {"MANY": 20_000, "CLASSES": 20_000, "NARROWEST": 1e-4},
+    "bound.theorem": {"LARGE": 5000, "FAR": 5, "ROUNDED": 1e-11}, "bound.slopes": {"FADED": 2e-3, "LEVELS": 40},
+    "datasets._csv": {"FEW": 5, "SURE": 10, "MANY": 20}, "datasets.priors": {"CUT": 1e-9, "EFFORT": 10**8, "STALLED": 1e-6},
+    "datasets.topics": {"STEPS": 10_000}, "datasets._arxiv": {"RIDGE": 1},
+    "datasets._citeulike": {"RATIOS": {10: (1, 4), 50: (1,)}, "RIDGE": {10: 1, 50: .3}, "UNIT": {10: 0, 50: 1 / 256}},
+    "datasets.readers": {"LONGEST": 2**26, "HEADER": 100, "UNITS": {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}, "SINCE": 10**8},
+    "experiments.ledger": {"LIFETIMES": 7, "RESOLVED": 3}, "experiments.moments": {"DRAWS": 2000}, "experiments.runner": {"CHUNK": 32},
+    "filter.files": {"VERSION": 1}, "filter.shared": {"FOREIGN": 10_000, "KEPT": 8}, "problem": {"SHARE": 1e-3, "LARGEST": 1e150},
+    "policies.directions": {"FEW": 64, "LEAST": 32, "MOST": 64, "SERVED": 14, "ATOMS": 12, "EACH": 16, "ROUGH": .2, "BEYOND": .5},
+    "policies.lookahead": {"SAMPLE": 256, "PARTS": 4, "CLEAR": 1e-6, "LONG": 10_000, "GUARD": 2, "REST": .02},
+    "posterior": {"EXACT": 4096, "COMING": 1024, "COARSE": 1e-9, "FINEST": 1e-23},
+    "report.analysis": {"TRIED": 8, "FEWER": (-.2, .2, .6), "USERS": (16, 10**6), "LARGEST": 1e100, "FEW": 16, "LONGEST": 20_000,
+                        "TABLES": 2000, "RECORDED": 400, "SEVERAL": 64, "WORK": 1.5e11, "REPLAYED": 2e10},
+    "report.checks": {"USERS": 10, "CONDITION": 1e4, "SKEW": 1, "KURTOSIS": 2, "DRIFT": .1, "STOPPED": .2, "LEVEL": .5},
+    "report.page": {"ENOUGH": 8, "BINS": 8}, "report.interrupt": {"INTERRUPTED": 130},        # 128 and the number of SIGINT
+    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3},
+    "experiments.comparison": {"TUNING": 1, "EVALUATION": 2},
+    "experiments.theorem": {
+        "SIZES": {"told": (.4, .2, 0), "sequences": 2000, "paths": 1000, "inner": 4, "effort": 2000, "evaluations": 300}, "TOL": 1e-2,
+        "SMALLER": {"simulated": {"sequences": 400, "paths": 100, "inner": 2, "effort": 300},
+                    "documents": {"told": (.4,), "sequences": 1000, "evaluations": 150}}},
+}
+
+
+def test_runs_have_the_sizes_that_chapters_rest_on():
+    specs = import_module("lib.experiments.specs").SPECS
+    assert {name: (*(pair[0] for pair in (spec.replications, spec.tuning, spec.sequences)), spec.tol, spec.seed)
+            for name, spec in specs.items()} == OWN
+    assert {spec.sequences[1] for spec in specs.values()} == {20_000}
+
+
+def test_the_alphas_of_the_sharp_tables():
+    tried = {entry.name: entry.alphas for entry in import_module("lib.experiments.published").BEYOND}
+    assert tried["UCB, fine grid"] == pytest.approx(.05 + .75 / 7 * np.arange(8))
+    assert tried["DTD-DP, model's noise"] == pytest.approx(.2 + 3 / 7 * np.arange(8))
+    assert tried["Knowledge gradient"] == (.3, .45, .6, .8, 1, 1.3) and tried["Knowledge gradient, untuned"] == (1,)
+    assert tried["Phased exploration"] == (.5, 1, 2, 5, 10, 20) and len(tried) == 5
+
+
+@pytest.mark.parametrize("module", CONSTANTS)
+def test_a_constant_is_the_one_that_results_were_made_with(module):
+    for name, known in CONSTANTS[module].items():
+        assert getattr(import_module(f"lib.{module}"), name) == known, name

@@ -469,3 +469,11 @@ def test_clicks_on_the_real_sample(tmp_path):
     weight = rows.mean(axis=0) / topics.STEPS
     error = np.sqrt(np.average(np.mean((fit.thetas_train - thetas)**2, axis=0), weights=weight))
     assert error < .12
+
+
+def test_topics_are_learned_by_one_thread_so_that_no_machine_adds_in_another_order(monkeypatch):
+    import threadpoolctl
+    asked, limits = [], threadpoolctl.threadpool_limits
+    monkeypatch.setattr(threadpoolctl, "threadpool_limits", lambda count: asked.append(count) or limits(count))
+    topics.learn_topics(np.eye(4, 6) + 1, k=2, passes=1)
+    assert asked == [1]

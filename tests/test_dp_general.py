@@ -141,3 +141,21 @@ def test_what_is_refused_says_why():
     with pytest.raises(ValueError, match="table"):
         dp.general_value(dp.solve([0], [1], .9, 1, 1), 0.0, 1.0)
     assert general.as_range(None) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("gamma", (.6, .99))
+def test_brackets_are_widened_by_all_that_rounding_may_do(gamma):
+    """At least a share SLACK, and 1e-15 a step, of every term: of sum bend (|m - kink| + s), of the line, of the means."""
+    table = dp.solve_general(**{**PROBLEM, "gamma": gamma}, noise_sd=1, var_max=2, tol=.3)
+    means = np.array([0.0, .3, -2.0, 50.0])
+    for kind in ("upper", "lower"):
+        side = getattr(table, kind)
+        atoms = side.atoms
+        for m in [*means, side.center]:
+            for s in (0.0, 1.0, 100.0):
+                terms = sum(bend * (abs(m - side.center - kink) + s) for bend, kink in zip(atoms.bend, atoms.kink))
+                steep = abs(atoms.line[1]) + sum(atoms.bend)
+                last = 1e-15 / (1 - gamma) * (steep * (abs(m) + abs(side.center)) + abs(atoms.line[0]) + abs(side.base))
+                assert general.rounded(table, side, m) >= last * (1 - 1e-12)
+                share = 1e-10 + 2e-15 * (len(atoms.x) + len(atoms.kink)) / (1 - gamma)
+                assert general.slack(table, kind, m, s) >= (share * terms + last) * (1 - 1e-12)

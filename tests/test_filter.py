@@ -10,6 +10,7 @@ from lib import filter as service
 from lib import policies, posterior, simulate
 from lib.filter import Filter, shared, vectors
 from lib.policies import REGISTRY
+from lib.policies.index import explored
 from lib.problem import make_problem, noise_var
 
 ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0.7, -2], [-.4, .3, .2]]
@@ -270,3 +271,26 @@ def test_the_catalogues_own_noise_given_by_hand_changes_nothing():
     problem = make_problem([[1, 0], [0, 1]], [.5, .5], [.45, .45], np.eye(2), 1.0, .5, .9)
     one, other = (Filter(problem, policies.clusters()) for _ in range(2))
     assert one.decide([1, 0]) and other.decide([1, 0], noise_var=1.0)
+
+
+def test_a_zero_with_a_sign_is_the_same_feature():
+    """In the catalogue and in what is asked for, with a bonus of the catalogue and with one that is made."""
+    signed = make_problem(np.array([[1, -0.0], [-0.0, 1]]), [.7, .3], [.1, .1], np.eye(2), 1, .3, .9)
+    for policy in (policies.ucb(.7), policies.dtd_dp(1.0)):
+        known = service.filters.share(signed, policy)
+        for x in ([1, 0.0], [1, -0.0]):
+            _, item = Filter(signed, policy)._item(np.array(x), None)
+            assert item.column == 0 and item is known.known[np.array([1, 0.0]).tobytes()]
+        assert not known.foreign and len(known.known) == 2
+
+
+@pytest.mark.parametrize("policy", [policies.dtd_dp(1.0), policies.dtd_dp(.7, "model"), policies.dtd_dp(1.2, "model", "prior")], ids=policies.label)
+def test_the_table_of_a_foreign_vector_is_that_of_an_item_of_probability_0(policy):
+    whole = make_problem([*ITEMS, [.3, 0, .9]], [.3, .3, .2, .1, .1, 0], [.1, .2, .1], SIGMA, .4, .35, .9)
+    part = make_problem(ITEMS, [.3, .3, .2, .1, .1], [.1, .2, .1], SIGMA, .4, .35, .9)
+    inside, outside = policies.compile_rules(whole, [policy]), vectors.benefits(part, policy, whole.items[-1], noise_var(whole)[-1])
+    var = whole.items[-1] @ whole.Sigma @ whole.items[-1]
+    for z in (-1.0, -.4, -.1, 0.0):
+        for shrunk in (1.0, .5, .1):
+            assert explored(outside, 0, 0, z, var * shrunk) == pytest.approx(explored(inside, 0, 5, z, var * shrunk), rel=1e-9)
+    assert explored(outside, 0, 0, 0.0, var) > .1

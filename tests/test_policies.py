@@ -165,3 +165,14 @@ def test_known_directions_and_no_weight_explore_nothing():
 def test_bad_policies_are_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_a_table_is_linear_up_to_its_end_and_zero_beyond():
+    problem = make_problem([[1, 0], [0, 1], [.5, .5]], [.4, .4, .2], [0, 0], [[1, .3], [.3, 1]], 1, .2, .9)
+    rules = policies.compile_rules(problem, [policies.dtd_dp(1.0)])
+    end, var = rules.kink[0, 0] - rules.steps[2], np.exp(rules.log_var[0])
+    for u in (.25, .75, 1.5, 40.25, 63.75):
+        i, right = int(u), u % 1
+        line = (1 - right) * rules.benefit[0, 0, i] + right * rules.benefit[0, 0, i + 1]
+        assert benefit(rules, 0, end + u * rules.steps[1], var) == pytest.approx(line, rel=1e-9) and line > 0
+    assert benefit(rules, 0, end - .01, var) == 0

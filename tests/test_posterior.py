@@ -153,3 +153,12 @@ EYE = np.eye(2)
 def test_bad_input_is_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+@pytest.mark.parametrize("unit", (.01, 1.0, 100.0))
+def test_the_share_of_noise_is_the_smallest_of_all_items_in_any_unit(unit):
+    """In plain loops: noise variance over the square of sum |x_j| sd_j; items that feel nothing are left out."""
+    items, Sigma = np.array([[.2, -.1], [.5, .5], [0, 0]]), np.array([[1, .3], [.3, .25]])
+    problem = make_problem(items * unit, [.4, .4, .2], [0, 0], Sigma, .6, .3, .9)
+    loops = [.36 * sum(x != 0 for x in row) / sum(abs(x) * unit * np.sqrt(Sigma[j, j]) for j, x in enumerate(row))**2 for row in items[:2]]
+    assert posterior.noise_share(problem) == pytest.approx(min(loops))

@@ -499,9 +499,14 @@ def test_a_bar_says_what_is_done_on_a_terminal_alone(monkeypatch, capsys):
         progress.step("reading")
         assert bar.disable
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("CI", "true")
     with progress.shown(2) as bar:
-        for doing in ("reading", "counting", "more", "still more"):
+        assert bar.disable                              # nobody watches there, whatever the terminal says
+    monkeypatch.delenv("CI")
+    with progress.shown(2) as bar:
+        for ended, doing in enumerate(("reading", "counting", "more", "still more")):
             progress.step(doing)
+            assert bar.n == min(ended, 2)
         assert bar.n == 2 and bar.desc == "still more"
     assert "counting" in capsys.readouterr().err
     progress.step("nobody watches")
@@ -514,3 +519,45 @@ def test_a_stream_falls_silent_for_many_items_as_for_few(monkeypatch):
     whole = checks.silent(problem, "UCB", theta, decided)
     monkeypatch.setattr(checks, "BLOCK", 7)
     assert whole is not None and checks.silent(problem, "UCB", theta, decided) == whole
+
+
+@pytest.mark.parametrize("features, squares, bayes", [(1, 10, 10), (3, 10, 10), (4, 12, 12), (8, 24, 24), (11, 33, 30), (40, 120, 30)])
+def test_a_user_needs_three_ratings_a_feature_and_thirty_are_enough_for_empirical_bayes(features, squares, bayes):
+    assert (page.least_ratings(features, "least_squares"), page.least_ratings(features, "empirical_bayes")) == (squares, bayes)
+
+
+@pytest.mark.parametrize("each, left", [(1e6, 40), (1e8, 40), (2e8, 25), (1e9, 10)])
+def test_real_ratings_of_a_large_catalogue_are_replayed_for_as_many_users_as_their_work_allows(each, left, monkeypatch):
+    """Four orders (in time, and three shuffles) of the users' items are REPLAYED multiplications at most; ten users, at least."""
+    asked, problem = [], make_problem(np.random.default_rng(0).standard_normal((100, 2)), np.full(100, .01), [0, 0], np.eye(2), 1, 0, .9)
+
+    def replay(problem, dataset, users, tuned, horizon, shuffle, seed):
+        asked.append((users, shuffle))
+        return np.ones((len(tuned), len(users))), None
+
+    monkeypatch.setattr(analysis, "price", lambda problem, policies: each / 66)
+    monkeypatch.setattr(analysis.experiments, "replay", replay)
+    found = analysis.replayed(problem, None, np.arange(40) + 100, [policies.exploit(), policies.ucb(.5)], 3)
+    assert [shuffle for _, shuffle in asked] == [None, 0, 1, 2] and (found.users == left).all()
+    users = asked[0][0]
+    assert len(users) == left and set(users) <= set(range(100, 140)) and (np.diff(users) > 0).all()
+    assert all(np.array_equal(users, other) for other, _ in asked) and (found.reward == 1).all() and (found.difference == 0).all()
+
+
+@pytest.mark.parametrize("counts, chosen", [([10] * 8, True), ([10] * 7 + [9], False), ([10] * 7 + [11], True), ([9] * 40, False)])
+def test_a_law_of_the_noise_is_chosen_by_eight_users_with_just_enough_ratings(counts, chosen, monkeypatch):
+    asked = []
+    monkeypatch.setattr(page.datasets.records, "counts", lambda data: np.array(counts))
+    monkeypatch.setattr(page.datasets, "choose_noise", lambda data, **options: asked.append(options) or SimpleNamespace(priors={"a": "prior"}, law="a"))
+    monkeypatch.setattr(page.datasets, "prior", lambda data, **options: asked.append(options) or "prior")
+    data = SimpleNamespace(items=np.array([[1, 0], [.5, .5]]), features=("a", "b"))
+    prior, choice = page.fitted(data, arguments(["i", "r", "--cost", "3"]))
+    assert prior == "prior" and (choice is not None) == chosen and ("noise" not in asked[0]) == chosen and asked[0]["min_ratings"] == 10
+
+
+def test_importing_the_report_leaves_a_programs_own_answer_to_ctrl_c():
+    code = "import signal, lib.report; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    default = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=default,
+                          cwd=Path(__file__).parents[1], env={**os.environ, "PYTHONPATH": "."})
+    assert done.stdout == "True\n", done.stderr

@@ -3,11 +3,13 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib import bound, experiments, policies
 from lib.bound import charges
-from lib.experiments import problems, published, theorem
+from lib.experiments import comparison, problems, published, theorem
+from lib.problem import Estimate
 
 SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2}
 
@@ -35,6 +37,25 @@ def test_every_table_is_there_and_whole(name):
         assert (table.users == published.SIZES["users"]).all()
         assert (table.value - 4 * np.hypot(table.se, table.bound_se) <= table.bound).all()
         assert (table.over_ucb[table.policy == "UCB"] == 0).all()
+
+
+@pytest.mark.parametrize("name", published.TABLES)
+def test_a_table_has_the_costs_and_policies_of_its_spec_and_the_sizes_of_the_manifest(name):
+    table, spec = published.load(name), experiments.SPECS[name]
+    sizes = json.loads((published.FOLDER / "manifest.json").read_text())["tables"][name]
+    assert tuple(table.cost.unique()) == spec.costs
+    assert sizes == {"users": spec.replications[1], "tuning": spec.tuning[1], "policies": len(spec.policies), "costs": len(spec.costs)}
+    first = table[table.cost == spec.costs[0]]
+    assert list(first.policy) == [policies.family_name(policy) for policy in spec.policies]
+    assert first.alpha.tolist() == pytest.approx([policy.alpha or np.nan for policy in spec.policies], rel=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", published.SHARP)
+def test_the_alphas_of_a_sharp_table_are_among_those_that_were_tried(name):
+    table = published.load(f"{name}_sharp").dropna(subset="alpha")
+    tried = {entry.name: entry.alphas for entry in published.BEYOND}
+    for row in table[table.policy.isin(tried)].itertuples():
+        assert min(abs(np.array(tried[row.policy]) / row.alpha - 1)) < 1e-5, row
 
 
 def test_the_manifest_names_what_the_tables_rest_on():
@@ -173,3 +194,101 @@ def test_charges_can_be_sought_for_every_experiment_of_the_theorem():
     """A catalogue of thousands would be refused in the middle of a publication run."""
     for name in theorem.COSTS:
         assert theorem.free(name).items.size <= charges.MOST
+
+
+def test_a_table_is_run_at_publication_size_whatever_the_switch_says(monkeypatch):
+    asked = []
+
+    def run(spec):
+        asked.append(spec)
+        return published.load("ratings").assign(left_out=0)
+
+    monkeypatch.setattr(published.runner, "run", run)
+    assert list(published.table("ratings").columns) == published.KEPT
+    spec, = asked
+    assert spec.replications == (40_000, 40_000) and spec.tuning == (20_000, 20_000) and spec.sequences == (20_000, 20_000)
+    assert spec == experiments.SPECS["ratings"]._replace(seed=2016, replications=spec.replications, tuning=spec.tuning, sequences=spec.sequences)
+
+
+def test_publishing_writes_each_table_and_says_in_the_manifest_what_made_it(tmp_path, monkeypatch, capsys):
+    made = []
+
+    def table(name, value):
+        made.append(name)
+        return pd.DataFrame({"cost": [.5, 1.0], "mean": [value, 1 / 3]})
+
+    monkeypatch.setattr(published, "tables", lambda folder: {"one": lambda: table("one", 1.5), "two": lambda: table("two", 2.5)})
+    published.publish(tmp_path)
+    first = json.loads((tmp_path / "manifest.json").read_text())["runs"]
+    assert made == ["one", "two"] and set(first) == {"one", "two"}
+    assert (tmp_path / "one.csv").read_text() == "cost,mean\n0.5,1.5\n1,0.3333333\n"
+    assert (tmp_path / "manifest.json").read_text().endswith("}\n")
+    assert all(run["minutes"] == 0 and run["lib"] == published.cache.code_version()[:12] for run in first.values())
+    (tmp_path / "manifest.json").write_text((tmp_path / "manifest.json").read_text().replace('"minutes": 0.0', '"minutes": 7.5'))
+    published.publish(tmp_path, ["two"])
+    again = json.loads((tmp_path / "manifest.json").read_text())["runs"]
+    assert made == ["one", "two", "two"] and (again["one"]["minutes"], again["two"]["minutes"]) == (7.5, 0)
+    assert capsys.readouterr().out == "one: 2 rows, 0.0 minutes\ntwo: 2 rows, 0.0 minutes\ntwo: 2 rows, 0.0 minutes\n"
+
+
+def test_tables_need_one_another_in_their_order(tmp_path):
+    names = list(published.tables(tmp_path))
+    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "combinations", "alignment", "theorem"]
+
+
+@pytest.fixture
+def spied(monkeypatch):
+    """Tuning, values and bounds that are asked for, with what they were asked; each bound is 2 with an error of .1."""
+    asked = {"tune": [], "evaluate": [], "bounds": []}
+
+    def tune(problem, entries, users, horizon=None, seed=0):
+        asked["tune"].append((problem, entries, users, seed))
+        return [entry.rule(entry.alphas[0]) for entry in entries]
+
+    def evaluate(problem, rules, users, horizon=None, seed=0, reference=0):
+        rules = list(rules)
+        asked["evaluate"].append((problem, rules, users, horizon, seed, reference))
+        values = np.arange(len(rules)) + 1.0
+        return comparison.Values(Estimate(values, values / 100), Estimate(values - values[reference], values / 200), None)
+
+    def limit(name):
+        def found(problem, *args, **named):
+            asked["bounds"].append((name, problem, args, named))
+            return bound.Bound(name, 2.0, .1, 2.2)
+        return found
+
+    monkeypatch.setattr(comparison, "tune", tune)
+    monkeypatch.setattr(comparison, "evaluate", evaluate)
+    for name in ("full_first", "dual_first", "dual_second", "full_observation"):
+        monkeypatch.setattr(bound, name, limit(name))
+    return asked
+
+
+def test_a_sharp_table_sets_values_beside_the_bound(spied):
+    rows = published.load("ratings").query("cost == 3.7")
+    found = published.sharp("ratings", rows, {"users": 100, "paths": 800})
+    (problem, rules, users, horizon, seed, reference), = spied["evaluate"]
+    assert problem.cost == 3.7 and (users, horizon) == (100, 100) and rules[reference].kind == "ucb"
+    assert list(found.policy) == ["Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP", *(entry.name for entry in published.BEYOND)]
+    assert found.value.tolist() == list(range(1, 11)) and found.over_ucb.tolist() == [value - 3 for value in found.value]
+    assert found.se.tolist() == pytest.approx(found.value / 100) and found.over_ucb_se.tolist() == pytest.approx(found.value / 200)
+    assert (found[["bound", "bound_se", "limit", "users", "cost"]] == [2, .1, 2.2, 100, 3.7]).all(axis=None)
+    for row in found.itertuples():                              # the error of a quotient of independent numbers
+        assert row.share == row.value / 2 and row.share_se == pytest.approx(row.share * np.hypot(row.se / row.value, .1 / 2))
+    assert [name for name, *_ in spied["bounds"]] == ["full_first", "dual_first"]
+    (_, _, first, _), (_, _, dual, named) = spied["bounds"]
+    assert first[0] == 100 and dual == (800,) and named["sequences"] == 800
+    seeds = [(2016,), seed, first[1]]
+    assert len({tuple(part) for part in seeds}) == 3 and named["seed"] == first[1]
+
+
+def test_combinations_have_three_policies_and_three_bounds_for_either_prior(spied):
+    found = published.combinations({"users": 100, "paths": 800, "outer": 2})
+    assert list(found.instance) == ["independent"] * 6 + ["correlated"] * 6
+    assert list(found.name[:6]) == [*(entry.name for entry in published.BEYOND[:3]), "full observation", "one forward exact, then dual",
+                                    "two forwards exact, then dual"]
+    assert found["mean"].tolist() == [1, 2, 3, 2, 2, 2] * 2 and found.se.tolist() == pytest.approx([.01, .02, .03, .1, .1, .1] * 2)
+    diagonal = [not (problem.Sigma - np.diag(problem.Sigma.diagonal())).any() for problem, *_ in spied["evaluate"]]
+    assert diagonal == [True, False] and all(len(entries) == 3 and users == 1024 for _, entries, users, _ in spied["tune"])
+    seeds = [args[-1] if not named else named["seed"] for _, _, args, named in spied["bounds"][:3]]
+    assert len(set(seeds)) == 3 and spied["bounds"][2][2] == (2, 20)

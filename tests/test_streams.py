@@ -72,3 +72,9 @@ def test_purposes_keep_their_numbers():
         "KIND": 11, "THEOREM": 16, "ARRIVALS": 17, "BOOTSTRAP": 20, "PATHS": 32, "AHEAD": 33, "SEQUENCES": 34, "COMING": 35,
         "FUTURES": 40, "REPLAY_THOMPSON": 41, "SERVICE": 42, "SERVICES": 43}
     assert streams.generator(1, streams.Purpose.PATHS).random() == streams.generator(1, 32).random()
+
+
+def test_cumulative_probabilities_end_at_one_with_the_last_item_that_comes():
+    assert streams.cumulative(np.array([.25, 0, .75, 0])).tolist() == [.25, .25, 1, 1]
+    tenths = streams.cumulative(np.full(10, .1))
+    assert tenths[-1] == 1 and tenths == pytest.approx(np.arange(1, 11) / 10) and (np.diff(tenths) > 0).all()

@@ -204,3 +204,8 @@ def test_a_captioned_cell_shows_one_thing(path):
     for cell in jupytext.read(path).cells:
         if "figure" in cell.metadata.get("mystnb", {}):
             assert not re.search(r"\bdisplay\(", cell.source), cell.metadata["mystnb"]
+
+
+def test_columns_are_as_wide_as_their_widest_cell():
+    text = repr(tabulate(pd.DataFrame({"policy": ["a", "a long name"], "n": [7, 12345], "a long head": ["x", "y"]}), index=False))
+    assert text.split("\n") == ["policy            n  a long head", "a                 7  x", "a long name  12,345  y"]

@@ -160,3 +160,18 @@ def test_a_large_catalogue_of_general_items_goes_without():
     many = many._replace(items=rows, probs=np.full(len(rows), 1 / len(rows)))
     assert not theorem.affordable(many)
     assert theorem.affordable(many._replace(items=rows / rows.sum(axis=1, keepdims=True)))
+
+
+def test_a_piece_is_worth_at_most_its_slope_a_unit_of_the_mean(monkeypatch):
+    """sum_i p_i |x_i| / (1 - gamma), handed to what solves the piece."""
+    problem = make_problem([[1, 0], [0, 1], [.5, -.5]], [.4, .4, .2], [0, 0], [[1, .3], [.3, 1]], 1, .2, .8)
+    pieces, asked = theorem.decompose(problem, "model", "paper", None, 1.0), []
+
+    def learned(problem, piece, tol, slope):
+        asked.append(slope)
+        return 1.0, 2.0, 3.0
+    monkeypatch.setattr(theorem, "learned", learned)
+    for j in (0, 1):
+        piece = theorem.Pieces(*(part[:, j].copy() if part.ndim == 2 else float(part[j]) for part in pieces))
+        theorem.piece_bracket(problem, piece, .1)
+        assert asked[j] == pytest.approx(sum(p * abs(x) for p, x in zip(problem.probs, piece.x)) / .2)
