@@ -233,7 +233,8 @@ def test_publishing_writes_each_table_and_says_in_the_manifest_what_made_it(tmp_
 
 def test_tables_need_one_another_in_their_order(tmp_path):
     names = list(published.tables(tmp_path))
-    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "combinations", "alignment", "theorem"]
+    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "combinations", "alignment", "theorem", "unsampled", "gittins", "robustness",
+                     "many_users"]
 
 
 @pytest.fixture

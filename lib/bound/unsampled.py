@@ -148,46 +148,49 @@ def after(frame, state, x):
 
 
 @kernel
-def observed(net, known, likely, high, slack, probs, weights, table, slopes):
+def observed(net, frame, state, slopes):
     """Full observation beyond commitment at one mean; if one item is seen first, at most a constant plus slopes (b, n) times what it
     teaches: the majorant lies below the line that touches it where an average item would bring it.  Returns both constants.
     """
     total = constant = 0.0
     for x in range(len(net)):
-        a, top = abs(net[x]), high[x] + slack[x]
-        for b in range(len(weights)):
-            v = known[b, x] + slack[x]
-            total += weights[b] * probs[x] * majorant(a, v, 0.0, top, table)[0]
-            touch = min(v + likely[b, x], top)
-            value, slope = majorant(a, touch, 0.0, top, table)
-            constant += weights[b] * probs[x] * (value - slope * (touch - v))
-            slopes[b, x] = weights[b] * probs[x] * slope
+        a, top = abs(net[x]), state.high[x] + frame.slack[x]
+        for b in range(len(frame.weights)):
+            weight, v = frame.weights[b] * frame.probs[x], state.known[b, x] + frame.slack[x]
+            total += weight * majorant(a, v, 0.0, top, frame.table)[0]
+            touch = min(v + state.likely[b, x], top)
+            value, slope = majorant(a, touch, 0.0, top, frame.table)
+            constant += weight * (value - slope * (touch - v))
+            slopes[b, x] = weight * slope
     return total, constant
 
 
 @kernel
-def observed_after(x, net, known, high, taught, slack, probs, weights, table):
+def observed_after(x, net, frame, state):
     """Full observation beyond commitment at one mean, if item x is seen first."""
     total = 0.0
     for z in range(len(net)):
-        a, top, low = abs(net[z]), high[z] + slack[z], max(taught[0, x, z] - slack[z], 0.0)
-        for b in range(len(weights)):
-            total += weights[b] * probs[z] * majorant(a, known[b, z] + taught[b, x, z] + slack[z], low, top, table)[0]
+        slack = frame.slack[z]
+        a, top, low = abs(net[z]), state.high[z] + slack, max(state.taught[0, x, z] - slack, 0.0)
+        for b in range(len(frame.weights)):
+            v = state.known[b, z] + state.taught[b, x, z] + slack
+            total += frame.weights[b] * frame.probs[z] * majorant(a, v, low, top, frame.table)[0]
     return total
 
 
 @kernel
-def sharpen(net, values, raised, known, high, taught, slack, probs, weights, gamma, table):
+def sharpen(net, values, raised, frame, state):
     """values (n,), bounds on A_x by tangents, replaced by `observed_after` wherever that can matter; the first value of them.
 
     Items in falling order of their bounds: once an item's is below the first value of those before, so are all after it.
     """
+    gamma, probs = frame.gamma, frame.probs
     sharp, worth, mass, total = np.full(len(values), LEAST), 0.0, 0.0, 0.0
     for x in np.argsort(-values):
         if values[x] <= worth:
             break
         if probs[x] > 0:
-            found = observed_after(x, net, known, high, taught, slack, probs, weights, table)
+            found = observed_after(x, net, frame, state)
             sharp[x] = values[x] = min(values[x], raised[x] + (1 + ROUNDED) * found)
             if sharp[x] > worth:
                 mass += probs[x]
@@ -213,13 +216,11 @@ def first(frame, state, means):
     none, one, forwards = np.empty(len(nets)), np.empty(len(nets)), np.empty(nets.shape)
     slopes = np.empty(state.known.shape)
     for q, net in enumerate(nets):
-        free, constant = observed(net, state.known, state.likely, state.high, frame.slack, frame.probs, frame.weights,
-                                  frame.table, slopes)
+        free, constant = observed(net, frame, state, slopes)
         none[q] = (1 + ROUNDED) * (commitment[q] + free)
         forwards[q] = raised[q] + (1 + ROUNDED) * (constant + tangents(frame, state, slopes))
         if state.taught.size:
-            one[q] = sharpen(net, forwards[q], raised[q], state.known, state.high, state.taught, frame.slack, frame.probs,
-                             frame.weights, frame.gamma, frame.table)
+            one[q] = sharpen(net, forwards[q], raised[q], frame, state)
         else:
             one[q] = first_value(forwards[q], frame.probs, frame.gamma)
     return First(commitment, none, np.minimum(none, (1 + ROUNDED) * one), forwards)
