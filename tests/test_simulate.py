@@ -405,3 +405,20 @@ def test_truncation_bounds_what_comes_after():
 def test_bad_arguments_are_named(function, change, name):
     with pytest.raises(ValueError, match=name):
         function(**{**dict(problem=dense(), policies=POLICIES, replications=2, horizon=3), **change})
+
+
+def test_an_item_forwarded_at_a_tie_counts_once():
+    """Prior means at the cost exactly: exploitation forwards, is paid, and learns, as from any other item."""
+    problem = make_problem([[1, 0], [.5, .5]], [.5, .5], [.25, .25], [[1, .5], [.5, 1]], 1, .25, .9)
+    theta = np.random.default_rng(2).standard_normal((70, 2))
+    met = simulate.episodes(problem, [policies.exploit()], 70, 12, 4, theta)
+    assert met.decisions[0, :, 0].all()
+    for r in range(70):
+        mu, Sigma, total = [.25, .25], [[1, .5], [.5, 1]], 0.0
+        for n, (i, y) in enumerate(zip(met.items[r], met.feedback[r]), 1):
+            x = problem.items[i].tolist()
+            assert met.decisions[0, r, n - 1] == (naive.inner(x, mu) >= .25)
+            if met.decisions[0, r, n - 1]:
+                total += .9**n * (naive.inner(x, theta[r]) - .25)
+                mu, Sigma = naive.update(mu, Sigma, x, y, noise_var(problem)[i])
+        assert met.rewards[0, r] == pytest.approx(total, abs=1e-12)
