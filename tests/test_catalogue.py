@@ -201,7 +201,7 @@ def test_a_report_finds_the_tables_of_many_items_once_and_draws_coming_items_onc
 def test_a_pooled_law_has_the_mean_asked_for(law):
     part = np.arange(40, 400)
     for mean in (.1, .35, .8):
-        x, probs = map(np.frombuffer, directions._law(dense(), law, part, mean))
+        x, probs = map(np.frombuffer, directions._law(dense(), law, part, posterior.coming(dense()), mean))
         assert x @ probs == pytest.approx(mean) and probs.sum() == pytest.approx(1) and (x >= 0).all() and (probs >= 0).all()
         assert len(x) <= directions.ATOMS + 1 and (np.diff(x) > 0).all()
 

@@ -94,7 +94,7 @@ def decide(table, net_mean, var, alpha=1.0, x=1.0):
     >>> from lib.dp.program import solve
     >>> table = solve([0, 1], [.5, .5], gamma=.9, noise_sd=.1**.5, var_max=1)
     >>> decide(table, [-.2, -.54, -.8], 1.0).tolist()
-    ['forward', 'discard', 'discard']
+    ['forward', 'forward', 'discard']
     """
     alpha, x = as_number("alpha", alpha, 0), as_number("x", x, 0)
     table_units(table, net_mean, var)                           # checks them
