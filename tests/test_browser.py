@@ -82,7 +82,7 @@ SETTLED = """async () => {
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
 FAULTS = """async () => (await axe.run(document, { resultTypes: ["violations"], preload: false })).violations
   .filter(fault => ["serious", "critical"].includes(fault.impact))
-  .flatMap(fault => fault.nodes.map(node => `${fault.id}: ${node.html.slice(0, 150)}`))"""
+  .flatMap(fault => fault.nodes.map(node => `${fault.id}: ${node.html.slice(0, 150)} ${(node.any[0] || {}).message || ""}`))"""
 
 pytestmark = pytest.mark.slow
 
