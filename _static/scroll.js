@@ -34,3 +34,7 @@
     document.addEventListener("toggle", reach, true);
   });
 })();
+
+// A list of references whose entries stand beside links is no list to a screen reader: its entries say what they are.
+document.addEventListener("DOMContentLoaded", () =>
+  document.querySelectorAll("div.citation-list[role=list]").forEach(list => list.removeAttribute("role")));
