@@ -9,6 +9,12 @@ from lib import dp
 GAMMAS = (.5, .6, .7, .8, .9, .95, .99, .995, .999, .9995)
 SAMPLES = (*range(1, 101), *range(110, 201, 10), *range(250, 1001, 50))
 TOL, DIGITS = 1e-8, 11
+# Indices as a Matlab function by B. Palmintier (2010) has them, after table 10.2 of Powell (2007): a row for each n, a column for each gamma
+TRANSCRIBED = pd.DataFrame({
+    0.95: [.9956, .6343, .4781, .3878, .3281, .2853, .2528, .2274, .2069, .1889,
+           .1058, .0739, .0570, .0464, .0392, .0339, .0299, .0267, .0242],
+    0.99: [1.5758, 1.0415, .8061, .6677, .5747, .5072, .4554, .4144, .3808, .3528,
+           .2094, .1520, .1202, .0998, .0855, .0749, .0667, .0602, .0549]}, [*range(1, 11), *range(20, 101, 10)])
 
 
 def outward(number, rounding):
