@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 PHI0, ROOT = 0.3989422804014327, 0.7071067811865476     # normal density at 0; 1/sqrt(2)
 
-kernel = nb.njit(cache=True, error_model="numpy")
+kernel = nb.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @kernel

@@ -26,6 +26,7 @@ import numba
 import numpy as np
 
 from lib.cache import digest
+from lib.normal import kernel as jit
 from lib.problem import as_count, as_covariance, as_floats, as_scalar, checked, noise_var as noise_vars
 from lib.streams import Purpose, draw_items, factor, generator
 
@@ -36,7 +37,6 @@ CACHE = 2**20       # bytes that a core surely holds
 COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
 FINEST = 1e-23      # and from which its square root can
 
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 inlined_jit = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)   # handing over an Instance takes longer
 
 

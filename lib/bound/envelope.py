@@ -13,7 +13,6 @@ import math
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr
 
 from lib.normal import PHI0, ROOT, kernel
 
@@ -24,12 +23,11 @@ FAR = 36.0          # standard deviations beyond which F is below the smallest p
 
 def touching(low):
     """t >= 1 where the tangent of F for a = 1 meets F at `low` in [0, 1]: F'(t) (t - low) = F(t) - F(low)."""
-    def F(v):
-        s = math.sqrt(v)
-        return s * (math.exp(-0.5 / v) / math.sqrt(2 * math.pi) - ndtr(-1 / s) / s) if v > 0 else 0.0
+    start = rise(1.0, low)[0] if low > 0 else 0.0
 
     def gap(t):
-        return math.exp(-0.5 / t) / math.sqrt(8 * math.pi * t) * (t - low) - F(t) + F(low)
+        value, slope = rise(1.0, t)
+        return slope * (t - low) - value + start
 
     return brentq(gap, 1.0, 3.0, xtol=1e-13) if low < 1 - 1e-3 else 1 + 0.51 * (1 - low)
 

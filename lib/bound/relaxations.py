@@ -45,6 +45,11 @@ def compile_checked(problem):
     return posterior.compile_problem(problem)
 
 
+def arrivals(problem):
+    """Items that full observation plays out: until gamma^horizon <= 1e-5, at most 2,000."""
+    return min(effective_horizon(problem.gamma, 1e-5), 2000)
+
+
 def full_observation(problem, sequences, seed, horizon=None):
     """Every rating is shown, forwarded or not: an upper bound, never above hindsight (not in the paper).
 
@@ -67,7 +72,7 @@ def full_observation(problem, sequences, seed, horizon=None):
     """
     problem, sequences = checked(problem), as_count("sequences", sequences, 2)
     instance = compile_checked(problem)
-    horizon = min(effective_horizon(problem.gamma, 1e-5), 2000) if horizon is None else as_count("horizon", horizon)
+    horizon = arrivals(problem) if horizon is None else as_count("horizon", horizon)
     rng = streams.generator(seed, streams.Purpose.ARRIVALS)
     index = streams.draw_items(problem.probs, rng.random((sequences, horizon)))
     sd = revealed_sd(instance, index)

@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from lib import posterior, streams
-from lib.bound.relaxations import compile_checked
+from lib.bound.relaxations import arrivals, compile_checked
 from lib.normal import expected_excess
-from lib.problem import as_count, as_numbers, checked, effective_horizon
+from lib.problem import as_count, as_numbers, checked
 
 
 def as_drift(drift):
@@ -91,11 +91,6 @@ def full_observation_told(problem, sequences, seed, drift=0.0, spread=None, nois
     later = np.array([problem.probs @ expected_excess(net, math.sqrt(factor) * sd) for factor in known])[of]
     rest = problem.gamma**horizon * problem.gamma / (1 - problem.gamma)
     return gain @ problem.gamma ** np.arange(1, horizon + 1) + rest * later
-
-
-def arrivals(problem):
-    """Items that `full_observation_told` plays out, as `full_observation` does."""
-    return min(effective_horizon(problem.gamma, 1e-5), 2000)
 
 
 @posterior.jit

@@ -14,11 +14,10 @@ from functools import lru_cache
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from lib.dp.program import LEAST, MOST, precision, require_discount
-from lib.normal import PHI0, psi, tail
+from lib.normal import PHI0, kernel, psi, tail
 from lib.problem import Bracket, as_numbers, as_scalar
 
 UNIT = 2.0**-53
@@ -31,8 +30,6 @@ NARROW = 9.0            # standard deviations beyond which a normal is nothing b
 FINEST = 1e-9           # the least tolerance that is worked for
 SAME = 4e-15            # precisions so near, relatively, are the same number, and every bracket is widened by it
 
-compiled = nb.njit(cache=True, nogil=True, error_model="numpy")
-
 
 class Level(NamedTuple):
     """What the sweep keeps of u at a level: pieces of half-length h from -c on, and their Gauss-Legendre rule on (-1, 1)."""
@@ -44,20 +41,20 @@ class Level(NamedTuple):
     weight: np.ndarray      # (p,)
 
 
-@compiled
+@kernel
 def step(b):
     """The standard deviation t of the step from precision b to b + 1."""
     return 1 / math.sqrt(b) / math.sqrt(b + 1)
 
 
-@compiled
+@kernel
 def far_bound(m, b, gamma):
     """u_b(m) is at most this: full observation, or the perpetual put whose steps do not shrink."""
     s, rate = 1 / math.sqrt(b), math.sqrt(-2 * math.log(gamma)) / step(b)
     return (1 + 1e-9) * min(s * psi(-m / s), math.exp(-rate * m - 1) / rate)
 
 
-@compiled
+@kernel
 def reach(b, gamma, loss):
     """An m beyond which u_b is at most `loss`."""
     low, high = 0.0, 40 / math.sqrt(b)
@@ -70,7 +67,7 @@ def reach(b, gamma, loss):
     return high
 
 
-@compiled
+@kernel
 def rule_errors(h, t, t_next, top, p):
     """(error, error of the derivative in m) of the p-point rules of all pieces for E u(m + t Z), u analytic as t_next says.
 
@@ -87,7 +84,7 @@ def rule_errors(h, t, t_next, top, p):
     return each * near, each / t * (0.86 * (count + 0.71 * t / h) + c / t * near)
 
 
-@compiled
+@kernel
 def widest(t, t_next, top, p, loss):
     """The half-length of pieces whose rules lose at most `loss`."""
     low, high = 0.2 * t_next, 6 * t_next
@@ -100,7 +97,7 @@ def widest(t, t_next, top, p, loss):
     return low
 
 
-@compiled
+@kernel
 def ahead(x, t, level):
     """(Q(-x), -dQ/dm): the expectation of a level's function after a step t from m = -x, by its rules."""
     c, h, U, point, weight = level
@@ -121,7 +118,7 @@ def ahead(x, t, level):
     return value, slope
 
 
-@compiled
+@kernel
 def root(gamma, t, start, level):
     """(x, G, slope): where G(x) = gamma Q(-x) - x, convex and decreasing, is all but 0, by Newton's method."""
     x, slope = start, 1.0
@@ -136,7 +133,7 @@ def root(gamma, t, start, level):
     return x, gamma * ahead(x, t, level)[0] - x, slope
 
 
-@compiled
+@kernel
 def bracket(gamma, t, found, low, high, level):
     """(lower, upper) around the root of F, which lies between G - low and G + high at every point; found as `root` gives it.
 
@@ -158,7 +155,7 @@ def bracket(gamma, t, found, low, high, level):
     return max(least, 0.0), most
 
 
-@compiled
+@kernel
 def convolved(t, R, x, pieces, level):
     """Sums of the rules, (pieces, p), at nodes of the level's own half-length that begin at -x: a product of matrices.
 
@@ -178,7 +175,7 @@ def convolved(t, R, x, pieces, level):
     return out
 
 
-@compiled
+@kernel
 def summed(t, R, x, pieces, h_new, level):
     """The same at nodes of another half-length h_new, one by one."""
     c, h, U, point, weight = level
@@ -197,7 +194,7 @@ def summed(t, R, x, pieces, h_new, level):
     return out
 
 
-@compiled
+@kernel
 def expectations(gamma, t, R, x, pieces, h_new, level):
     """gamma Q at the nodes of pieces of half-length h_new that begin at -x, (pieces, p)."""
     out = convolved(t, R, x, pieces, level) if h_new == level.h else summed(t, R, x, pieces, h_new, level)
@@ -210,7 +207,7 @@ def expectations(gamma, t, R, x, pieces, h_new, level):
     return gamma * out
 
 
-@compiled
+@kernel
 def rounding(t, R, x, pieces, h_new, top, level):
     """At most what floating point and normals cut at R standard deviations change in a value of `expectations`, over gamma.
 
@@ -226,7 +223,7 @@ def rounding(t, R, x, pieces, h_new, top, level):
     return top * (terms * UNIT + cut) + (60 + 8 * abs(x - c) / t) * UNIT * (c + t)
 
 
-@compiled
+@kernel
 def cut(gamma, b, x, top, loss, level):
     """(R, half-length, pieces) of the nodes of level b, which begin at -x and may lose about `loss`."""
     t, p = step(b), level.point.size
@@ -236,7 +233,7 @@ def cut(gamma, b, x, top, loss, level):
     return R, h, max(1, math.ceil((reach(b, gamma, loss) + x) / (2 * h)))
 
 
-@compiled
+@kernel
 def sweep(gamma, b0, wanted, levels, share, point, weight):
     """(3, wanted) lower, guess and upper of c at b0, b0 + 1, ..., from a list of `levels`; nan where a proof fails.
 

@@ -22,7 +22,7 @@ SOURCES = {"ratings": ("rated", ("FOLDER",)), "documents": ("documents", ("SNAPS
 USERS = 20_000
 
 
-def verdicts(name, users=USERS, costs=None, seed=specs.SPECS["ratings"].seed):
+def verdicts(name, users=USERS, costs=None):
     """The paper's claims about one of its streams, from two runs of the experiment on whatever data stand in its place.
 
     Parameters
@@ -32,7 +32,6 @@ def verdicts(name, users=USERS, costs=None, seed=specs.SPECS["ratings"].seed):
         Users on whom policies are valued; half as many on whom they are tuned.
     costs : array-like, optional
         By default those of the experiment.
-    seed : int
 
     Returns
     -------
@@ -52,7 +51,7 @@ def verdicts(name, users=USERS, costs=None, seed=specs.SPECS["ratings"].seed):
     """
     name, users = as_choice("name", name, tuple(SOURCES)), as_count("users", users, 2)
     stream = next(stream for stream in ledger.STREAMS if stream[0] == name)
-    changes = {"replications": (users,) * 2, "tuning": (max(users // 2, 2),) * 2, "seed": seed}
+    changes = {"replications": (users,) * 2, "tuning": (max(users // 2, 2),) * 2}
     if costs is not None:
         changes["costs"] = tuple(as_floats("costs", costs, 1).tolist())
     drawn, real = (runner.run(specs.SPECS[kind]._replace(**changes)) for kind in (name, f"{name}_held_out"))

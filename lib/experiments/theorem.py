@@ -103,9 +103,9 @@ def theorem(sizes=None, seed=2016, costs=None):
     """
     given_sizes, rows = sizes or {}, []
     for name, at in (costs or COSTS).items():
-        sizes = {**SIZES, **SMALLER.get(name, {}), **given_sizes}
+        costless, sizes = free(name), {**SIZES, **SMALLER.get(name, {}), **given_sizes}
         for cost in at:
-            problem = free(name)._replace(cost=float(cost))
+            problem = costless._replace(cost=float(cost))
             beside = others(problem, sizes, seed)
             for key in versions(problem, sizes["told"]):
                 bracket, given = version(problem, *key, sizes=sizes, seed=seed)

@@ -56,14 +56,18 @@ def closing(problem, depth, low, high, step=STEP):
     step, low = as_scalar("step", step, 0), as_scalar("low", low)
     last = round((as_scalar("high", high, low) - low) / step)
     costs = [round(low + i * step, 9) for i in range(last + 1)]
-    tried = {i: bound.certified(problem._replace(cost=costs[i]), depth, NODES[depth]).upper for i in (0, last)}
+
+    def upper(i):
+        return bound.certified(problem._replace(cost=costs[i]), depth, NODES[depth]).upper
+
+    tried = {i: upper(i) for i in (0, last)}
     for name, i, wrong in ("low", 0, tried[0] == 0), ("high", last, tried[last] > 0):
         if wrong:
             raise ValueError(f"{name} is {costs[i]}: there the bound is {tried[i]}")
     start, end = 0, last
     while end - start > 1:
         middle = (start + end) // 2
-        tried[middle] = bound.certified(problem._replace(cost=costs[middle]), depth, NODES[depth]).upper
+        tried[middle] = upper(middle)
         start, end = (middle, end) if tried[middle] > 0 else (start, middle)
     return [(costs[i], tried[i]) for i in sorted(tried)]
 

@@ -324,6 +324,15 @@ def overruled(instance, ahead, mu, Sigma, i, alpha, futures):
 
 
 @inlined_jit
+def outweighs(instance, ahead, belief, i, net, later):
+    """The knowledge gradient's rule: item i pays at once, or what its feedback adds to `later` items is above the loss -net."""
+    if net > 0.0 or later == 0.0:
+        return net > 0.0
+    mu, Sigma = belief
+    return later * gradient(instance, ahead, mu, Sigma, i, -net / later) > -net
+
+
+@inlined_jit
 def by_gain(instance, ahead, state, kind, alpha, i, net):
     """Knowledge gradient and lookahead on scores: what one feedback adds to later items against the loss -net."""
     if net > 0.0 or alpha == 0.0:
@@ -332,7 +341,7 @@ def by_gain(instance, ahead, state, kind, alpha, i, net):
     if kind == GRADIENT:
         if len(ahead.parts.mass) > 0 and too_little(instance, ahead, state, i, (1 - 1e-6) * -net / later):
             return False
-        return later * gradient(instance, ahead, state.mu, state.Sigma, i, -net / later) > -net
+        return outweighs(instance, ahead, (state.mu, state.Sigma), i, net, later)
     var = project(instance, i, state.Sigma, np.empty(len(state.mu)))
     sd = var / sqrt(var + instance.noise_var[i]) if var > 0.0 else 0.0
     return later * ahead.reach[i] * gain(net, sd) > -net

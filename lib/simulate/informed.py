@@ -110,12 +110,11 @@ def together(minds):
 @jit
 def teaches(instance, ahead, minds, alpha, i, net, drift):
     """The knowledge gradient's rule in the mixture's mean and covariance."""
+    if net > 0.0:                                               # no need of the mixture
+        return True
     keep = instance.gamma * np.sqrt(1 - drift)
-    later = alpha * keep / (1 - keep)
-    if net > 0.0 or later == 0.0:
-        return net > 0.0
-    mu, Sigma = (minds.mu[0], minds.Sigma[0]) if len(minds.mu) == 1 else together(minds)
-    return later * lookahead.gradient(instance, ahead, mu, Sigma, i, -net / later) > -net
+    belief = (minds.mu[0], minds.Sigma[0]) if len(minds.mu) == 1 else together(minds)
+    return lookahead.outweighs(instance, ahead, belief, i, net, alpha * keep / (1 - keep))
 
 
 @jit

@@ -76,11 +76,8 @@ def goes(instance, ahead, rule, lift, mu, Sigma, i, room):
     """Is item i forwarded in this belief?  Eight arguments: a tuple of them would cost a kernel time at every item."""
     mean = dot(instance, i, mu) + lift[i]
     if rule.gradient:
-        net = mean - instance.cost
-        if net > 0.0 or rule.alpha == 0.0:
-            return net > 0.0
         later = rule.alpha * instance.gamma / (1 - instance.gamma)
-        return later * lookahead.gradient(instance, ahead, mu, Sigma, i, -net / later) > -net
+        return lookahead.outweighs(instance, ahead, (mu, Sigma), i, mean - instance.cost, later)
     index = mean
     if rule.bonus[i] > 0.0:
         index += rule.bonus[i] * np.sqrt(project(instance, i, Sigma, room))

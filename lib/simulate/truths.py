@@ -17,7 +17,8 @@ from scipy import stats
 
 from lib import streams
 from lib.bound import full_observation_told
-from lib.bound.told import arrivals, as_drift
+from lib.bound.relaxations import arrivals
+from lib.bound.told import as_drift
 from lib.dp import first_forward
 from lib.estimate import sample_mean
 from lib.normal import expected_excess
