@@ -49,6 +49,14 @@ def test_the_majorant_touches_where_the_tangent_from_nothing_does():
     assert envelope.majorant(1.0, v, 0.0, 99.0, TABLE)[0] > 1.5 * envelope.rise(1.0, v)[0]
 
 
+def test_the_majorant_is_nowhere_below_the_function_at_the_ends_of_cells():
+    """There the touching point is read as it stands, a hair above the true one: below it a tangent would cut the function."""
+    for i in range(1, envelope.CELLS, 7):
+        low = i / envelope.CELLS
+        assert envelope.majorant(1.0, low, low, 9.0, TABLE)[0] >= F(1.0, low)
+        assert TABLE[0, i] > envelope.touching(low)
+
+
 def signed(seed, k=2, n=3, noise="features", cost=None, gamma=.8):
     """A random problem with items of any sign and norm, sometimes with a prior that is nearly singular."""
     rng = np.random.default_rng(seed)
