@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from lib import dp
-from lib.dp import atoms as kernels, certified, general, general_lower, general_upper, lower, quadrature, upper
+from lib.dp import atoms as kernels, certified, general, general_lower, general_upper, grid as grids, lower, quadrature, upper
 from lib.dp.grid import Nodes, make_program
 from lib.dp.lower import Answers, LowerGrid
 from lib.dp.quadrature import Step
@@ -49,6 +49,36 @@ def test_where_forwarding_paid_is_counted_from_the_node_that_was_tried_first():
     assert certified.lowest_found(grid, 1, -7, 3) == pytest.approx(-4 * D * math.sqrt(1.5))
     assert certified.lowest_found(grid, 1, -7, -1) == pytest.approx(-7 * D * math.sqrt(1.5))
     assert certified.lowest_found(grid, 1, -3, 9) == -.05
+
+
+def test_a_precision_is_discounted_by_the_items_that_lead_there():
+    each = sum(p * q for p, q in zip(PROGRAM.probs, PROGRAM.info)) / sum(PROGRAM.probs)
+    assert grids.discounted(PROGRAM, 1.5 + 3 * each, 1.5) == pytest.approx(-math.log(GAMMA**3))
+    assert grids.discounted(PROGRAM, 1.2, 1.5) == 0
+
+
+def test_spacings_that_widen_with_the_discount_cost_what_was_asked_for():
+    """Items bend w by their share over the sd of what has moved, a lattice costs d^2/8 of that, and each arrival counts by its discount."""
+    levels, eta = np.array([1.0, 1.3, 2.0, 4.0, 9.0]), .05
+    share, a = grids.spread(PROGRAM, levels, eta)
+    mass = sum(PROGRAM.probs)
+    each = sum(p * q for p, q in zip(PROGRAM.probs, PROGRAM.info)) / mass
+    assert a == pytest.approx(sum(GAMMA**n * mass * (1 - mass)**(n - 1) for n in range(1, 80)))
+    cost = worth = 0.0
+    for before, b in zip(levels, levels[1:]):
+        items, moved = (b - 1) / each, math.sqrt(1 - 1 / b)
+        d = share * a**(-items / 4) / math.sqrt(b)
+        cost += (b - before) / each * a**items * d * d / 8 / moved
+        worth += (b - before) / each * a**items * moved
+    assert share < 1 and cost == pytest.approx(eta**2 * (1 - a) * worth)
+
+
+def test_a_level_begins_at_the_last_node_that_is_worth_nothing():
+    guess = dp.solve([.6, 1.0], [.5, .5], GAMMA, 1.0, 1.0, tol=.2, certify=False).guess
+    below = guess.levels.size - 1                           # the levels below the last one
+    assert below > 3 and (guess.first[0, :below] < -1).any()
+    for j in np.flatnonzero(guess.first[0, :below] < -1):
+        assert guess.D[guess.ptr[j]] == 0 < guess.D[guess.ptr[j] + 1]
 
 
 def test_a_bound_is_made_for_the_precisions_between_its_neighbours():

@@ -205,6 +205,8 @@ def test_items_that_teach_nothing_and_preferences_that_are_known():
 def test_many_items_take_tangents_and_one_forward(monkeypatch):
     problem = signed(4, k=3, n=6)
     dense = bound.certified(problem, 1).upper
+    monkeypatch.setattr(unsampled, "MANY", 6)               # as many are not too many
+    assert bound.certified(problem, 2, 3).upper <= dense * (1 + 1e-9)
     monkeypatch.setattr(unsampled, "MANY", 5)
     assert dense <= bound.certified(problem, 1).upper <= 1.1 * dense + .02
     with pytest.raises(ValueError, match="depth is 2: with 6 items, more than 5, it must be at most 1"):
