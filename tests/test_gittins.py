@@ -152,6 +152,11 @@ def test_the_kept_table_is_what_is_computed():
     assert indices.outward(1 / 3, indices.ROUND_CEILING) == "0.33333333334"
 
 
+def test_the_transcribed_table_is_within_its_digits():
+    for gamma, column in indices.TRANSCRIBED.items():
+        assert dp.gittins_index(0.0, 1 / column.index.to_numpy(), gamma).value == pytest.approx(column.to_numpy(), abs=1e-3)
+
+
 def test_break_even_costs_follow_the_tolerance_and_need_no_table_for_one_arm():
     for tol in (1e-3, 1e-5, 1e-7):
         table = dp.solve([0, 1], [.5, .5], .9, .5, 2.0, tol=tol, certify=False, between=False)

@@ -243,9 +243,19 @@ def test_a_study_is_paired_and_the_best_informed_policy_is_worth_100():
     assert np.allclose(best.share, 100) and np.allclose(best.share_se, 0) and np.isfinite(table.first_exact).all()
 
 
+@pytest.mark.slow
+def test_other_users_earn_what_the_published_table_says():
+    table = published.load("robustness")
+    rows = table[(table.instance == "simulated") & (table.policy == "Exploitation")]
+    again = robustness.again(rows, ["Exploitation"], 100, 3)
+    assert len(again) == len(rows) and np.abs(again.z).max() < 5 and np.abs(again.fresh - again.value).max() > 0
+
+
 def test_the_published_table_is_whole_and_below_its_bounds():
     table = published.load("robustness")
     assert {*zip(table.instance, table.cost)} == set(robustness.INSTANCES)
     assert table.groupby(["instance", "cost", "truth"]).policy.nunique().min() >= 11
+    for name, rows in table.groupby("instance"):
+        assert set(rows.users) == {{**robustness.SIZES, **robustness.SMALLER.get(name, {})}["users"]}
     limit = table[["full_observation", "first_exact"]].min(axis=1) + 4 * np.hypot(table.se, table.full_observation_se)
     assert (table.value <= limit).all() and (table.share[table.policy == robustness.BEST] == 100).all()
