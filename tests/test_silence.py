@@ -67,10 +67,10 @@ def test_a_finer_lattice_lies_within_a_coarser_one():
 
 def test_a_step_of_a_function_that_jumps_and_the_bound_on_its_curvature():
     """f jumps at the threshold of the next level and bends at its nodes: mean and second derivative term by term."""
-    sweep = silence.Sweep(1.0, .9, 1, *silence.lattices(1.0, np.array([.3, .1]), .5))
+    sweep = silence.Sweep(1.0, .9, 1, *silence.lattices(1.0, np.array([2.0, 0.0]), .5))
     rng, slope, d, t, start = np.random.default_rng(1), 10.0, sweep.d[0], sweep.step[0], sweep.start[1]
     y = start + sweep.d[1] * np.arange(sweep.count[1])
-    f = .7 + np.cumsum(rng.uniform(0, 2, len(y)))
+    f = 7 + np.cumsum(rng.uniform(0, .2, len(y)))
     mean, curved = silence.ahead(sweep, 0, f, slope)
     kinks = np.diff(np.concatenate([[0], np.diff(f) / sweep.d[1], [slope]]))
     for i in range(len(mean)):

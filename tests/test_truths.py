@@ -101,9 +101,10 @@ def test_the_filter_is_the_conditional_law_of_all_tastes_at_once(name):
     assert np.abs(tracked(other, items, feedback) - expected).max() > 1e-3, "a drift that is wrong by 0.02 must be seen"
 
 
-def test_decisions_under_drift_follow_the_dense_law():
-    truth = make_truth(PROBLEM, drift=.15)
-    stream, rule = meet(truth, 6, 14, 5).stream, policies.ucb(.4)
+@pytest.mark.parametrize("drift, users, horizon", [(.15, 6, 14), (.6, 150, 2)])
+def test_decisions_under_drift_follow_the_dense_law(drift, users, horizon):
+    truth = make_truth(PROBLEM, drift=drift)
+    stream, rule = meet(truth, users, horizon, 5).stream, policies.ucb(.4)
     _, (decisions,) = play_informed(truth, [rule], stream)
     for items, feedback, went in zip(stream.items, stream.feedback, decisions):
         for n in range(len(items)):
