@@ -4,6 +4,7 @@ import pytest
 from scipy import integrate, stats
 
 from lib import bound, policies, posterior, simulate
+from lib.bound import told
 from lib.experiments import published, robustness, self_selected, with_level
 from lib.problem import make_problem, noise_var
 from lib.simulate import full_first_of, full_observation_of, hindsight_of, informed, make_truth, meet, play, play_informed, truths
@@ -45,6 +46,29 @@ def test_no_drift_is_drift_zero():
     still = meet(make_truth(PROBLEM, drift=0.0), 20, 8).worth
     slow = meet(make_truth(PROBLEM, drift=1e-14), 20, 8).worth
     assert np.allclose(still, slow, atol=1e-5) and not np.allclose(still, meet(make_truth(PROBLEM, drift=.1), 20, 8).worth, atol=.1)
+
+
+@pytest.mark.parametrize("first", [-1, 2])
+def test_what_is_tracked_is_what_conditioning_on_all_tastes_at_once_explains(first):
+    """Users and feedback with spreads of their own: each reader's variance that the feedback before explains."""
+    rng, drift, R, T, k = np.random.default_rng(7), .2, 3, 5, len(PROBLEM.mu)
+    index, spread, loud = rng.integers(0, len(PROBLEM.items), (R, T)), np.array([.4, 1.0, 2.5]), rng.uniform(.3, 3, (R, T + 1))
+    found = told.tracked_sd(posterior.compile_problem(PROBLEM), index, first, drift, spread, loud)
+    for r in range(R):
+        met, noise = ([first, *index[r]], loud[r]) if first >= 0 else (index[r], loud[r, 1:])
+        lag = np.abs(np.subtract.outer(np.arange(len(met)), np.arange(len(met))))
+        X = PROBLEM.items[met]
+        joint = np.sqrt(1 - drift)**lag * (X @ (spread[r] * PROBLEM.Sigma) @ X.T)
+        for n in range(T):
+            at = n + len(met) - T
+            cross = joint[:at, at]
+            explained = cross @ np.linalg.solve(joint[:at, :at] + np.diag(noise[:at] * noise_var(PROBLEM)[met[:at]]), cross)
+            assert found[r, n] == pytest.approx(np.sqrt(explained), rel=1e-9, abs=1e-9)
+
+
+def test_spreads_below_one_are_spreads():
+    small, large = bound.full_observation_told(PROBLEM, 2, 0, spread=[.25, .25]), bound.full_observation_told(PROBLEM, 2, 0, spread=[1, 1])
+    assert (small < large).all()
 
 
 def test_the_first_forward_exact_agrees_with_the_books_bound():
