@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import norm
 
 from lib import dp
-from lib.dp import atoms as kernels, certified, general, general_lower, general_upper, grid as grids, lower, quadrature, upper
+from lib.dp import (atoms as kernels, certified, general, general_lower, general_upper, grid as grids, lower,
+                    quadrature, upper)
 from lib.dp.grid import Nodes, make_program
 from lib.dp.lower import Answers, LowerGrid
 from lib.dp.quadrature import Step
@@ -22,11 +23,12 @@ def lower_grid(values):
     """Two levels, the first of which holds `values` above a gap of two nodes."""
     size = 2 * HALF + 1
     return LowerGrid(np.array([1.0, 1.5]), np.full(2, D), np.array([[-HALF] * 2, [size] * 2]), np.array([2, 2 + size]),
-                     np.concatenate([[0, 0], values, np.zeros(size)]), np.full(2 + 2 * size, 9.0), np.full((3, 2), .01), PROGRAM, .05, 4.5)
+                     np.concatenate([[0, 0], values, np.zeros(size)]), np.full(2 + 2 * size, 9.0), np.full((3, 2), .01),
+                      PROGRAM, .05, 4.5)
 
 
 def answers(rng):
-    value = np.array([[PROGRAM.slope * sd * (m / sd * norm.cdf(m / sd) + norm.pdf(m / sd)) for m in M] for sd in (.2, .4)])
+    value = np.array([PROGRAM.slope * (M * norm.cdf(M / sd) + sd * norm.pdf(M / sd)) for sd in (.2, .4)])
     return Answers(value, rng.normal(-.5, .2, value.shape), rng.uniform(0, 1, (2, 3)))
 
 
@@ -58,7 +60,7 @@ def test_a_precision_is_discounted_by_the_items_that_lead_there():
 
 
 def test_spacings_that_widen_with_the_discount_cost_what_was_asked_for():
-    """Items bend w by their share over the sd of what has moved, a lattice costs d^2/8 of that, and each arrival counts by its discount."""
+    """What has moved bends w by 1 over its sd, a lattice costs d^2/8 of that, each arrival counts by its discount."""
     levels, eta = np.array([1.0, 1.3, 2.0, 4.0, 9.0]), .05
     share, a = grids.spread(PROGRAM, levels, eta)
     mass = sum(PROGRAM.probs)
@@ -83,7 +85,7 @@ def test_a_level_begins_at_the_last_node_that_is_worth_nothing():
 
 def test_a_bound_is_made_for_the_precisions_between_its_neighbours():
     grid = lower_grid(np.zeros(17))._replace(levels=np.array([1.0, 1.3, 1.5, 1.6]))
-    assert lower.asked(grid, 0, .2) == (1, 1) and lower.asked(grid, 2, .2) == (1.3, 1.6) and lower.asked(grid, 1, .2) == (1.2, 1.5)
+    assert [lower.asked(grid, j, .2) for j in (0, 1, 2)] == [(1, 1), (1.2, 1.5), (1.3, 1.6)]
     assert lower.asked(grid._replace(tangent=np.zeros(0)), 2, .2) == (1.5, 1.5)
 
 
@@ -103,7 +105,7 @@ def test_a_level_is_solved_as_value_iteration_solves_it_and_is_zero_below_the_lo
 
 
 def plain_tangents(after, short, values, x, charge, forced, group, line):
-    """(slopes, bend, mass) of fixed policies at the nodes M, by iteration: s = gamma (p idle s + p_out s + p_in change)."""
+    """(slopes, bend, mass) of fixed policies at the nodes M, by iterating s = gamma (p_out s + p_in change)."""
     slopes, bend, most, p = np.zeros(M.size), np.zeros(3), 0.0, PROGRAM.probs
     for i, m in enumerate(M):
         if values[i] == 0:
@@ -164,7 +166,7 @@ def test_slopes_and_bend_of_items_of_any_sign(forced):
 @pytest.mark.parametrize("ignore", (False, True))
 @pytest.mark.parametrize("forced", (False, True))
 def test_a_state_is_solved_as_value_iteration_solves_it(forced, ignore):
-    """Items of any sign, one that is always forwarded, one that teaches nothing; an answer that is ignored is worth what staying is."""
+    """Items of any sign, one always forwarded, one that teaches nothing; an ignored answer is worth what staying is."""
     atoms, rng, work = side((False, forced, False)), np.random.default_rng(4), np.empty((3, 3))
     ignored = 0
     for m in (-2, -.7, .3, 1.5):
@@ -179,7 +181,8 @@ def test_a_state_is_solved_as_value_iteration_solves_it(forced, ignore):
                 total += PROGRAM.probs[a] * (goes if atoms.forced[a] else max(GAMMA * w, goes))
             return total
         w, looked = settled(turn), after.copy()
-        assert kernels.solve_state(PROGRAM, atoms, m, looked, ignore, 0.0, work) == pytest.approx(w, rel=1e-12, abs=1e-12)
+        found = kernels.solve_state(PROGRAM, atoms, m, looked, ignore, 0.0, work)
+        assert found == pytest.approx(w, rel=1e-12, abs=1e-12)
         assert (np.isinf(looked) == (ignore & (after + line < w))).all()
         ignored += np.isinf(looked).sum()
     assert (ignored > 0) == ignore
@@ -193,7 +196,8 @@ def test_a_level_above_that_is_shorter_cuts_the_level_below():
     known = [norm.pdf(x * b**.5) / b**.5 - x * norm.sf(x * b**.5) + np.maximum(x, 0) for x, b in zip(m, levels)]
     values = [.4 * (k - np.abs(x)) + 1e-9 for k, x in zip(known, m)]
     falls = [norm.pdf(x * b**.5) / (2 * b**1.5) for x, b in zip(m, levels)]
-    grid = UpperGrid(levels, np.full(2, .2), first, np.array([0, 25]), *map(np.concatenate, (values, known, falls)), program, .05, 4.5)
+    parts = map(np.concatenate, (values, known, falls))
+    grid = UpperGrid(levels, np.full(2, .2), first, np.array([0, 25]), *parts, program, .05, 4.5)
     found = upper.ahead(grid, 1.1, 0.0)
     assert (found.first, found.D.size) == (-9, 19)
     assert (found.D <= values[0][3:-3] + 1e-12).all() and (found.D >= values[1] - 1e-12).all()
@@ -205,7 +209,7 @@ def test_a_level_above_that_is_shorter_cuts_the_level_below():
 @pytest.mark.parametrize("reach", (2.0, 3.0))
 @pytest.mark.parametrize("some", (False, True))
 def test_a_point_pays_for_the_tails_that_it_cuts(some, reach):
-    """The mean of the largest D that there can be on the nodes, and beyond them of what is there at most, is not above what comes out."""
+    """The mean of the largest D that there can be on the nodes is not above what comes out, nor far below."""
     b, d, t, program = 1.0, .1, .4, make_program(np.array([.1]), np.ones(1), np.ones(1), .9, 1.0)
     atoms, edge = side((False,) * 3)._replace(far=.6, moment=.5), 20 * d
     most = [kernels.outside(program, atoms, e, b) if some else certified.outside(program, e, b) for e in (0.0, edge)]
@@ -222,7 +226,8 @@ def test_a_point_pays_for_the_tails_that_it_cuts(some, reach):
 
 def test_with_one_cost_the_general_sweeps_are_the_special_ones_node_by_node():
     asked = dict(gamma=GAMMA, noise_sd=1, var_max=1, tol=.3, between=True)
-    special, some = dp.solve([0, .5, .8, 1], [.1, .3, .2, .4], **asked), dp.solve_general([.5, .8, 1], [0, 0, 0], [.3, .2, .4], **asked)
+    special = dp.solve([0, .5, .8, 1], [.1, .3, .2, .4], **asked)
+    some = dp.solve_general([.5, .8, 1], [0, 0, 0], [.3, .2, .4], **asked)
     one, other = special.lower, some.lower.grid
     assert np.array_equal(one.levels, other.levels) and np.array_equal(one.first, other.first) and one.levels.size > 5
     for name in ("spacing", "D", "tangent", "bend"):
@@ -232,7 +237,8 @@ def test_with_one_cost_the_general_sweeps_are_the_special_ones_node_by_node():
     for j, b in enumerate(one.levels):
         nodes = slice(one.ptr[j], one.ptr[j] + one.first[1, j])
         z = (one.first[0, j] + np.arange(one.first[1, j])) * one.spacing[j] * math.sqrt(b)
-        assert other.known[0, nodes] == pytest.approx(K / math.sqrt(b) * (norm.pdf(z) - z * norm.sf(z) + np.maximum(z, 0)), rel=1e-9)
+        known = K / math.sqrt(b) * (norm.pdf(z) - z * norm.sf(z) + np.maximum(z, 0))
+        assert other.known[0, nodes] == pytest.approx(known, rel=1e-9)
         assert other.known[1, nodes] == pytest.approx(K * norm.pdf(z) / (2 * b**1.5), rel=1e-9, abs=1e-15)
     last = slice(one.ptr[-1], None)
     assert other.D[last] == pytest.approx(one.D[last], rel=1e-6, abs=1e-12) and one.D[last].max() > 1e-4
@@ -244,4 +250,5 @@ def test_the_series_of_a_hat_has_its_six_terms():
     for z in (0.0, .5, 1.0, 2.5):
         He = [np.polynomial.hermite_e.hermeval(z, [0] * (2 * n - 2) + [1]) for n in range(1, 7)]
         terms = [2 * h ** (2 * n - 1) / math.factorial(2 * n) * He[n - 1] for n in range(1, 7)]
-        assert quadrature.hat(z, h) == pytest.approx(math.fsum(terms) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), rel=1.5e-15, abs=0)
+        series = math.fsum(terms) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+        assert quadrature.hat(z, h) == pytest.approx(series, rel=1.5e-15, abs=0)

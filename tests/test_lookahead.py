@@ -48,8 +48,9 @@ def test_knowledge_gradient_equals_the_loops():
 @pytest.mark.kernels
 def test_an_item_at_a_tie_is_forwarded_for_what_its_feedback_adds():
     """All are worth their cost, and nothing is learned from the fourth, which has no feature."""
-    run = simulate.episodes(problem(mu=np.zeros(3), cost=0.0), [policies.knowledge_gradient(), policies.scores(), policies.scores(0)], 40, horizon=1)
-    assert np.array_equal(run.decisions[:2], [run.items != 3] * 2) and not run.decisions[2].any() and (run.items == 3).any()
+    arms = [policies.knowledge_gradient(), policies.scores(), policies.scores(0)]
+    run = simulate.episodes(problem(mu=np.zeros(3), cost=0.0), arms, 40, horizon=1)
+    assert np.array_equal(run.decisions[:2], [run.items != 3] * 2) and (run.items == 3).any() and not run.decisions[2].any()
 
 
 @pytest.mark.kernels

@@ -79,7 +79,7 @@ def test_a_step_of_a_function_that_jumps_and_the_bound_on_its_curvature():
         exact = f[0] * norm.cdf(jump[0]) + (kinks * t * (z[0] * norm.cdf(z[0]) + norm.pdf(z[0]))).sum()
         second = (kinks * norm.pdf(z)).sum(1) / t - f[0] * (jump * norm.pdf(jump))[:, 0] / t**2
         assert mean[i] == pytest.approx(exact[0], rel=1e-7)
-        apart = (np.abs(kinks) * norm.pdf(z)).sum(1) / t + f[0] * (np.abs(jump) * norm.pdf(jump))[:, 0] / t**2      # without their signs
+        apart = (np.abs(kinks) * norm.pdf(z)).sum(1) / t + f[0] * (np.abs(jump) * norm.pdf(jump))[:, 0] / t**2
         assert np.abs(second).max() <= curved[i] * (1 + 1e-9) and curved[i] <= 2 * apart.max()
 
 

@@ -262,7 +262,8 @@ def test_the_kept_table_is_what_the_code_gives():
         assert row.upper == pytest.approx(fresh["upper"], rel=1e-6) and row.active == fresh["active"]
     for name, depths in kept.FROM.items():                  # every cost of the experiment from the least of each depth on
         rows = table[(table.experiment == name) & table.cost.isin(SPECS[name].costs)]
-        assert set(zip(rows.depth, rows.cost)) == {(depth, cost) for depth, least in depths.items() for cost in SPECS[name].costs if cost >= least}
+        wanted = {(depth, cost) for depth, least in depths.items() for cost in SPECS[name].costs if cost >= least}
+        assert set(zip(rows.depth, rows.cost)) == wanted
     for name in ("ratings", "documents", "simulated"):
         rows, results = table[table.experiment == name], published.load(name).groupby("cost")
         assert set(SPECS[name].costs) <= set(rows.cost)
