@@ -245,6 +245,7 @@ def test_planted_errors_are_found():
 
 def test_the_closing_cost_is_where_the_bound_is_zero():
     problem = make_problem([[1.0]], [1], [0.0], [[1.0]], 1.0, 0.0, .5)
+    assert kept.row("here", problem, .1, 0)["upper"] == bound.certified(problem._replace(cost=.1), 0).upper
     tried = dict(kept.closing(problem, 2, 0.0, 2.0, .05))
     assert all((upper == 0) == (cost >= min(c for c, u in tried.items() if u == 0)) for cost, upper in tried.items())
     with pytest.raises(ValueError, match="low is 1.0: there the bound is 0.0"):
@@ -255,15 +256,15 @@ def test_the_closing_cost_is_where_the_bound_is_zero():
 
 def test_the_kept_table_is_what_the_code_gives():
     table = published.load("unsampled")
+    for name, depths in kept.FROM.items():                  # every cost of the experiment from the least of each depth on
+        rows = table[(table.experiment == name) & table.cost.isin(SPECS[name].costs)]
+        wanted = {(depth, cost) for depth, least in depths.items() for cost in SPECS[name].costs if cost >= least}
+        assert set(zip(rows.depth, rows.cost)) == wanted
     films = build(SPECS["ratings"])[0]
     for cost, depth in ((3.8, 1), (4.0, 1), (4.0, 2), (4.5, 3)):
         row = table[(table.experiment == "ratings") & (table.cost == cost) & (table.depth == depth)].iloc[0]
         fresh = kept.row("ratings", films, cost, depth)
         assert row.upper == pytest.approx(fresh["upper"], rel=1e-6) and row.active == fresh["active"]
-    for name, depths in kept.FROM.items():                  # every cost of the experiment from the least of each depth on
-        rows = table[(table.experiment == name) & table.cost.isin(SPECS[name].costs)]
-        wanted = {(depth, cost) for depth, least in depths.items() for cost in SPECS[name].costs if cost >= least}
-        assert set(zip(rows.depth, rows.cost)) == wanted
     for name in ("ratings", "documents", "simulated"):
         rows, results = table[table.experiment == name], published.load(name).groupby("cost")
         assert set(SPECS[name].costs) <= set(rows.cost)
