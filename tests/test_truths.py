@@ -71,6 +71,11 @@ def test_spreads_below_one_are_spreads():
     assert (small < large).all()
 
 
+def test_a_known_taste_is_worth_what_its_item_pays():
+    problem = make_problem([[1.0]], [1], [.5], [[0.0]], 1, .2, .9)
+    assert full_first_of(make_truth(problem), 2).mean == pytest.approx(9 * .3, rel=1e-9)
+
+
 def test_the_first_forward_exact_agrees_with_the_books_bound():
     ours, other = full_first_of(make_truth(PROBLEM), 4000, 3), bound.full_first(PROBLEM, 4000, 4)
     assert abs(ours.mean - other.mean) < 4 * np.hypot(ours.se, other.se) and ours.se < .02
