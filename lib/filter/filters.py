@@ -11,7 +11,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import streams
-from lib.filter import files
+from lib.dp import Table
+from lib.filter import files, vectors
 from lib.filter.shared import Known, foreign, put, share
 from lib.policies import lookahead
 from lib.policies.index import explored
@@ -100,7 +101,8 @@ class Filter:
         ----------
         x : array-like (k,)
             Any vector.  One that is not in the catalogue counts as an item of probability 0: DTD-DP and DTD-UCB take the law of
-            coming items from their projections on x itself, hard clusters see nothing to explore for.
+            coming items from their projections on x itself, hard clusters see nothing to explore for.  DTD-DP solves a coarse
+            dynamic program, some ten milliseconds, the first time that it meets one which no table of the catalogue serves.
         noise_var : float, optional
             Variance of feedback on x; by default the catalogue's, for other vectors I(x) noise_sd^2, or noise_sd^2 where
             the noise is constant.
@@ -241,7 +243,9 @@ class Filter:
 def _forwards(shared, item: Known, mean, var):
     """The index rule of lib.simulate: forward iff mean + bonus sd exceeds the cost, or equals it where ties."""
     bonus, cost = item.bonus, shared.problem.cost
-    if shared.family.rule == TABLE and mean <= cost and var > 0.0:
-        bonus = bonus * explored(item.rules, 0, item.column, (mean - cost) / sqrt(var), var)
+    if shared.family.rule == TABLE and mean <= cost and var > 0.0 and bonus > 0.0:
+        z = (mean - cost) / sqrt(var)
+        own = isinstance(item.rules, Table)
+        bonus *= vectors.benefit(item.rules, z, var) if own else explored(item.rules, 0, item.column, z, var)
     index = mean + bonus * sqrt(var)
     return bool(index > cost or index == cost and (shared.family.ties or shared.family.rule == QUANTILE))
