@@ -12,7 +12,8 @@ from scipy.special import ndtri
 
 from lib import streams
 from lib.dp import Table
-from lib.filter import files, vectors
+from lib.dp.program import exploration_benefit
+from lib.filter import files
 from lib.filter.shared import Known, foreign, put, share
 from lib.policies import lookahead
 from lib.policies.index import explored
@@ -246,6 +247,6 @@ def _forwards(shared, item: Known, mean, var):
     if shared.family.rule == TABLE and mean <= cost and var > 0.0 and bonus > 0.0:
         z = (mean - cost) / sqrt(var)
         own = isinstance(item.rules, Table)
-        bonus *= vectors.benefit(item.rules, z, var) if own else explored(item.rules, 0, item.column, z, var)
+        bonus *= exploration_benefit(item.rules, z, var) if own else explored(item.rules, 0, item.column, z, var)
     index = mean + bonus * sqrt(var)
     return bool(index > cost or index == cost and (shared.family.ties or shared.family.rule == QUANTILE))

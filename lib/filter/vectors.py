@@ -19,7 +19,7 @@ from lib.policies.directions import merged
 from lib.posterior import coming
 from lib.problem import noise_factors
 
-ATOMS, ROUGH = 6, 0.9           # positive atoms and tolerance of a vector's own dynamic program
+ATOMS, ROUGH, SHARP = 8, 0.9, 1e-3      # positive atoms of a vector's own dynamic program, its tolerance, and the least one
 
 
 class Expected(NamedTuple):
@@ -114,16 +114,13 @@ def dtd_noise(problem, policy, x, noise_var):
 
 
 def solved(problem, law_name, x, scale, var):
-    """The single-feature problem of a vector x of prior variance `var` and noise variance `scale`: a coarse lib.dp.Table."""
+    """The single-feature problem of a vector x of prior variance `var` and noise variance `scale`: a coarse lib.dp.Table.
+
+    The more an item to come can teach beside x, the finer.
+    """
+    sizes, probs = merged(*law(problem, x, law_name), ATOMS)
+    tol = max(ROUGH / max(sizes.max(), 1.0)**4, SHARP)
     try:
-        return dp.solve(*merged(*law(problem, x, law_name), ATOMS), problem.gamma, np.sqrt(scale), var, ROUGH, certify=False)
+        return dp.solve(sizes, probs, problem.gamma, np.sqrt(scale), var, tol, certify=False)
     except ValueError as error:
         raise ValueError(f"x is a vector for which DTD-DP has no table: {error}") from error
-
-
-def benefit(table, z, var):
-    """Exploration benefit / sd at standardised net mean z and variance var, from a `solved` table."""
-    var = min(var, table.var_max)           # a belief's may exceed the prior's by rounding
-    sd = np.sqrt(var)
-    discard, forward = dp.q_values(table, z * sd, var)
-    return max(float(forward - discard) / sd - z, 0.0)
