@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import itertools
 import json
 from statistics import NormalDist
+from threading import Event
 
 import numpy as np
 import pytest
@@ -157,7 +158,8 @@ def test_wrong_states_are_named():
     for text, words in ((state[:-9], "no JSON"), (None, "no JSON"), ("[]", "lib.filter did not write it"), (state.replace("0.4", "0.5"), "checksum"),
                         (state.replace('"version": 1', '"version": 2'), "version 2"), (state.replace('"belief"', '"other"'), "lib.filter did not"),
                         (made(mu=[1, 2]), "2 and 6 numbers"), (made(mu=[1, 2, "x"]), "mu"), (made(Sigma=[-1] * 6), "Sigma is not positive"),
-                        (made(met=-1), "met must be"), (made(seed=["a"]), "seed must be"), (without("Sigma"), "damaged: 'Sigma'")):
+                        (made(met=-1), "met must be"), (made(seed=["a"]), "seed must be"), (made(seed=None), "seed must be"),
+                        (without("Sigma"), "damaged: it lacks Sigma"), (made(mu={"a": 1}), "mu must")):
         with pytest.raises(ValueError, match="^state .*" + words):
             Filter.load(text, p, policy)
     with pytest.raises(ValueError, match="another problem"):
@@ -166,10 +168,70 @@ def test_wrong_states_are_named():
         Filter.load(state, p, policies.ucb(.6))
 
 
+@pytest.mark.parametrize("parts, words", [
+    ({"phase": [1, 0]}, "phase must hold three"), ({"phase": [1, 4, 0]}, "phase must be an integer of at least 0 and at most 3, got 4"),
+    ({"phase": [0, 0, 0]}, "phase must be an integer of at least 1"), ({"phase": [1, 0, 2**70]}, "phase must be"), ({"phase": 3}, "phase must hold"),
+    ({"basis": [[0.0] * 9]}, r"basis must have shape \(3, 3\), got \(1, 9\)"), ({"basis": None}, "basis must"),
+    ({"phase": [1, .5, 0]}, "phase must be")])
+def test_a_state_of_phases_is_checked_before_a_kernel_reads_it(parts, words):
+    p, policy = problem(), policies.phased()
+    content = json.loads(Filter(p, policy).state())["content"]
+    with pytest.raises(ValueError, match="^state is damaged: " + words):
+        Filter.load(service.files.sealed("belief", content | parts), p, policy)
+
+
+def test_what_leaves_the_range_of_numbers_is_refused():
+    user = Filter(make_problem([[1.0]], [1], [0], [[1e8]], 1, .5, .9), policies.ucb(1))
+    before = user.state()
+    for wrong, words in ((lambda: user.learn([1e-4], 1.7e308), "y is 1.7e.308"), (lambda: user.decide([1e150]), "x is too large, 1e.150"),
+                         (lambda: user.learn([-1e149], 1), "x is too large")):
+        with pytest.raises(ValueError, match=words):
+            wrong()
+    assert user.state() == before
+
+
+def test_feedback_on_a_foreign_vector_needs_no_table(monkeypatch):
+    """Learning before any decision, and on what was never asked for."""
+    p, policy = problem(), policies.dtd_dp()
+    user, plain = Filter(p, policy), Filter(p, policies.exploit())
+    monkeypatch.setattr(vectors, "solved", lambda *_: 1 / 0)
+    for each in (user, plain):
+        each.learn([.3, 0, .9], 1.5)
+        each.learn([.1, .1, .1], -.5, noise_var=3.0)
+    assert np.array_equal(user.mu, plain.mu) and np.array_equal(user.Sigma, plain.Sigma) and user.met == 0
+    want = posterior.batch(p.mu, p.Sigma, [[.3, 0, .9], [.1, .1, .1]], [1.5, -.5], [2, 3])
+    assert user.mu == pytest.approx(want.mu, abs=1e-12)
+
+
+def test_those_who_share_another_problem_do_not_wait(monkeypatch):
+    """While one problem is compiled a filter of another can be made, and one that fails is tried again."""
+    slow, quick, begun, go_on = problem(), problem(cost=.2), Event(), Event()
+    made = shared._made
+
+    def held(p, policy):
+        if p is slow:
+            begun.set()
+            assert go_on.wait(60)
+        return made(p, policy)
+    monkeypatch.setattr(shared, "_made", held)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = (pool.submit(Filter, slow, policies.ucb(.3)) for _ in range(2))
+        assert begun.wait(60)
+        assert Filter(quick, policies.ucb(.3)).decide([1, 0, 0]) in (True, False)
+        go_on.set()
+        assert first.result()._shared is second.result()._shared
+    broken = problem()._replace(noise_sd=1e-9)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="noise_sd"):
+            Filter(broken, policies.ucb(1))
+
+
 @pytest.mark.parametrize("method, arguments, words", [
     ("decide", ([1, 2],), "x must have one element"), ("decide", ([1, 2, np.nan],), r"x\[2\] is nan"), ("decide", ("abc",), "x must"),
     ("decide", ([1, 0, 0], -1.0), "noise_var is -1"), ("decide", ([1, 0, 0], None, np.inf), "normal"), ("learn", ([1, 0, 0], np.nan), "y"),
     ("learn", ([1, 0, 0], "good"), "y"), ("learn", ([1, 0, 0], 1, 0), "noise_var is 0"), ("learn", ([1],  1), "x must"),
+    ("learn", ([1, 0, 0], np.inf), "y is inf"), ("learn", ([1, 0, np.inf], 1), r"x\[2\] is inf"), ("learn", ([1, 0, 0], [1, 2]), "y must"),
+    ("learn", ([1, 0, 0], None), "y "), ("decide", ([],), "x must"), ("decide", ([[1, 0, 0]],), "x must"),
     ("decide_many", ([1, 0, 0],), "X must"), ("decide_many", ([[1, 0]],), "X must have one column")])
 def test_bad_values_are_refused_and_change_nothing(method, arguments, words):
     user = Filter(problem(), policies.thompson())

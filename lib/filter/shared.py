@@ -15,7 +15,7 @@ from lib.policies import compile_rules, lookahead
 from lib.policies.directions import directions, reads
 from lib.policies.rules import SCORES, TABLE, THOMPSON, Family, Policy, entry, even_bonus, no_bonus, projected_bonus
 from lib.posterior import COARSE, Instance, compile_problem, noise_share
-from lib.problem import Problem, checked, noise_var
+from lib.problem import LARGEST, Problem, checked, noise_var
 
 FOREIGN = 10_000                # vectors outside the catalogue that are remembered
 KEPT = 8                        # pairs of problem and policy that are remembered
@@ -46,11 +46,12 @@ class Shared(NamedTuple):
     tables: object          # of DTD-DP: the Directions that say which of its tables serves what
     instance: Instance      # of a whole-belief policy: the catalogue and one slot more, for a foreign vector
     ahead: object           # lookahead.Lookahead of the same
+    most: float             # what an element of a vector may be at most
     lock: object            # around that slot and the memory
     foreign: OrderedDict    # (bytes, noise variance): Known
 
 
-_FOUND, _LOCK = OrderedDict(), Lock()
+_FOUND, _LOCK = OrderedDict(), Lock()       # (id of a problem, policy): the problem, a lock, and a list of what was made
 
 
 def share(problem, policy):
@@ -85,12 +86,14 @@ def share(problem, policy):
     entry(policy, "policy")
     with _LOCK:
         name = id(problem), policy
-        if name not in _FOUND or _FOUND[name][0] is not problem:        # an id may be another object's by now
-            _FOUND[name] = problem, _made(problem, policy)
-            if len(_FOUND) > KEPT:
-                _FOUND.popitem(last=False)
+        _, lock, made = _FOUND.setdefault(name, (problem, Lock(), []))      # kept alive, so that no other has its id
         _FOUND.move_to_end(name)
-        return _FOUND[name][1]
+        if len(_FOUND) > KEPT:
+            _FOUND.popitem(last=False)
+    with lock:                              # those who ask for another problem do not wait
+        if not made:
+            made.append(_made(problem, policy))
+    return made[0]
 
 
 def _made(problem, policy):
@@ -117,21 +120,21 @@ def _made(problem, policy):
         if before.noise_var != noise:
             raise ValueError(f"items[{before.column}] and items[{i}] of the problem are the same vector with noise variances "
                              f"{before.noise_var} and {noise}: a filter could not tell which is meant")
-    stand = vectors.standing(problem)
+    stand, size = vectors.standing(problem), max(np.abs(problem.mu).max(), np.sqrt(np.abs(problem.Sigma).max()), 1.0)
     return Shared(problem, stand, vectors.expected(problem, stand, policy.law), policy, family, cache.digest(*problem), known, rules, tables,
-                  instance, ahead, Lock(), OrderedDict())
+                  instance, ahead, LARGEST / len(problem.mu) / size, Lock(), OrderedDict())
+
+
+def noise_of(shared, x, known, noise_var):
+    """Noise variance of feedback on a vector x: as given, of its Known, or by the law of the noise."""
+    if noise_var is not None:
+        return noise_var
+    return known.noise_var if known else float(vectors.own_noise(shared.problem, x))
 
 
 def foreign(shared, x, noise_var=None):
-    """The Known of a vector x (k,) that has no -0: the catalogue's, unless it is none of it or comes with another noise variance."""
-    key = x.tobytes()
-    found = shared.known.get(key)
-    return found if found and noise_var in (None, found.noise_var) else _foreign(shared, x, key, noise_var)
-
-
-def _foreign(shared, x, key, noise_var):
-    """The Known of a vector that is not in the catalogue, remembered."""
-    noise_var = float(vectors.own_noise(shared.problem, x)) if noise_var is None else noise_var
+    """The Known of a vector x (k,), without -0, that is not in the catalogue or has another noise variance there; remembered."""
+    key, noise_var = x.tobytes(), noise_of(shared, x, None, noise_var)
     with shared.lock:
         found = shared.foreign.get((key, noise_var))
     if found is None:
