@@ -162,7 +162,8 @@ class Filter:
             Naming the argument and the value that is wrong; the belief is then what it was.
         """
         x, known, noise_var = self._vector(x, noise_var)
-        belief = step(self._belief, x, as_scalar("y", y), noise_of(self._shared, x, known, noise_var))
+        with np.errstate(over="ignore", invalid="ignore"):              # the next line says so
+            belief = step(self._belief, x, as_scalar("y", y), noise_of(self._shared, x, known, noise_var))
         if not (np.isfinite(belief.mu).all() and np.isfinite(belief.Sigma).all()):
             raise ValueError(f"y is {y}: with it the belief would leave the range of numbers")
         self._belief, self._decided = belief, {}
