@@ -363,6 +363,7 @@ def few_tables(monkeypatch):
     monkeypatch.setattr(directions, "MOST", 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n, noise", [(100, "features"), (4400, "features"), (4400, "known")])
 @pytest.mark.parametrize("policy", [*map(family, EACH), *EXTRA], ids=policies.label)
 def test_decisions_on_many_items_are_those_of_the_simulation(policy, n, noise, few_tables):
@@ -374,6 +375,7 @@ def test_decisions_on_many_items_are_those_of_the_simulation(policy, n, noise, f
     assert 0 < met.decisions.mean() < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [*(family(kind) for kind in EACH if kind != "dtd_dp"), *EXTRA[1:2], EXTRA[3]], ids=policies.label)
 @pytest.mark.parametrize("low", (-.2, 0))
 def test_a_foreign_vector_beside_many_items_counts_as_one_of_probability_0(policy, low, few_tables):
@@ -405,6 +407,7 @@ def explorations(p, policy, x, noise_var, precs):
     return own, np.array(got), np.maximum((forward - discard) / sd - z, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [policies.dtd_dp(1.0), policies.dtd_dp(.7, "model"), policies.dtd_dp(1.2, "model", "prior"),
                                     policies.gittins()], ids=policies.label)
 @pytest.mark.parametrize("n", (5, 40))
@@ -417,6 +420,7 @@ def test_a_foreign_vector_beside_few_items_has_a_coarse_table_of_its_own(policy,
     assert len(apart) >= 4 and np.mean(apart) < .002 and np.max(apart) < .04 and max(want.max() for *_, want in found) > .1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short", (1, .5, .25, .1))
 def test_the_benefit_of_a_vector_far_shorter_than_what_comes_lies_in_its_certified_bracket(short):
     """What it teaches is a small share of what others do; the difference of Q factors is then far too large, .9 sd for .05 here."""
@@ -431,6 +435,7 @@ def test_the_benefit_of_a_vector_far_shorter_than_what_comes_lies_in_its_certifi
         assert high - low < .02 and low - .03 < exploration_benefit(item.rules, z, v) < high + .03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", (400, 4400))
 def test_a_foreign_vector_beside_many_items_reads_their_tables(n):
     """The same tables as items of the catalogue, so as far from the full law as these (tests/test_catalogue.py), save where

@@ -121,8 +121,9 @@ def _made(problem, policy):
             raise ValueError(f"items[{before.column}] and items[{i}] of the problem are the same vector with noise variances "
                              f"{before.noise_var} and {noise}: a filter could not tell which is meant")
     stand, size = vectors.standing(problem), max(np.abs(problem.mu).max(), np.sqrt(np.abs(problem.Sigma).max()), 1.0)
-    return Shared(problem, stand, vectors.expected(problem, stand, policy.law), policy, family, cache.digest(*problem), known, rules, tables,
-                  instance, ahead, LARGEST / len(problem.mu) / size, Lock(), OrderedDict())
+    expected, most = vectors.expected(problem, stand, policy.law), LARGEST / len(problem.mu) / size
+    return Shared(problem, stand, expected, policy, family, cache.digest(*problem), known, rules, tables, instance, ahead, most, Lock(),
+                  OrderedDict())
 
 
 def noise_of(shared, x, known, noise_var):
@@ -133,7 +134,7 @@ def noise_of(shared, x, known, noise_var):
 
 
 def foreign(shared, x, noise_var=None):
-    """The Known of a vector x (k,), without -0, that is not in the catalogue or has another noise variance there; remembered."""
+    """The Known of a vector x (k,), without -0, that the catalogue has not or with another noise variance; remembered."""
     key, noise_var = x.tobytes(), noise_of(shared, x, None, noise_var)
     with shared.lock:
         found = shared.foreign.get((key, noise_var))
