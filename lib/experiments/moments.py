@@ -126,11 +126,10 @@ def user_means(m):
 
 def covariance(m):
     """(P, P) Monte Carlo covariance of the means: between replications, or within users where there are users."""
-    users = len(m.visits)
+    users, each = len(m.visits), user_means(m)
     if m.count < users + 2:
         raise ValueError(f"{int(m.count)} replications: an error needs at least {users + 2}")
     if users:
-        each = user_means(m)
         centred = m.cross - (m.by_user[:, None, :] * each[None, :, :]).sum(axis=2)
         scale = (1 / m.visits).sum() / users**2 / (m.count - users)
     else:
