@@ -5,10 +5,8 @@ come from another problem than the one that they believe in (`truth`).  Replicat
 not on the number of replications, the horizon, the policies beside it or the threads.  Blocks of replications
 run in threads, as many as numba would use (NUMBA_NUM_THREADS).
 """
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from lib import streams
@@ -19,6 +17,7 @@ from lib.posterior import COARSE, FINEST, blocks, compile_problem, noise_share
 from lib.problem import Problem, as_choice, as_count, as_floats, as_made, as_numbers, as_positions, checked
 from lib.simulate import kernels, square_root, vectorized
 from lib.simulate.instances import Stream, group
+from lib.threads import side_by_side
 
 
 class Episodes(NamedTuple):
@@ -89,7 +88,7 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     """
     policies = as_policies("policies", policies)
     run = _runner(problem, policies, _setting(problem, horizon, seed, thetas, reward, truth))
-    return _side_by_side(lambda piece: run(piece)[0].rewards, len(policies), first, replications)
+    return _all_pieces(lambda piece: run(piece)[0].rewards, len(policies), first, replications)
 
 
 def replicate_controlled(problem, policies, replications, horizon=100, seed=0, thetas=None, *, first=0):
@@ -124,7 +123,7 @@ def replicate_controlled(problem, policies, replications, horizon=100, seed=0, t
         seen, pay = run(piece)
         return np.vstack([seen.rewards, np.maximum(pay, 0).sum(axis=1)])
 
-    rows = _side_by_side(piece_of, len(policies) + 1, first, replications)
+    rows = _all_pieces(piece_of, len(policies) + 1, first, replications)
     mean = (1 - setting.truth.gamma**setting.horizon) * hindsight_given(setting.truth, setting.thetas)
     rows[-1] -= mean if setting.thetas is None else mean[(first + np.arange(replications)) % len(mean)]
     return rows
@@ -140,19 +139,16 @@ def hindsight_given(problem, thetas):
     return problem.gamma / (1 - problem.gamma) * earned
 
 
-def _side_by_side(rewards_of, rows, first, replications):
-    """`rewards_of(piece)`, `rows` each, of all pieces that the replications touch; threads share the pieces."""
+def _all_pieces(rewards_of, rows, first, replications):
+    """`rewards_of(piece)`, `rows` each, of all pieces that the replications touch."""
     pieces = _pieces(as_count("first", first, 0), as_count("replications", replications, 1))
     rewards = np.empty((rows, replications))
-    threads, left = min(numba.get_num_threads(), len(pieces)), iter(pieces)
 
-    def work(_):
-        for piece in left:              # shared by the threads, so that one holds one piece at a time
-            at = piece[0] * streams.BLOCK - first
-            rewards[:, at + piece[1]:at + piece[2]] = rewards_of(piece)
+    def work(piece):
+        at = piece[0] * streams.BLOCK - first
+        rewards[:, at + piece[1]:at + piece[2]] = rewards_of(piece)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, range(threads)))
+    side_by_side(work, pieces)
     return rewards
 
 
