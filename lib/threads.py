@@ -16,8 +16,16 @@ def side_by_side(work, pieces):
     >>> side_by_side(abs, [-1, 2])
     [1, 2]
     """
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        return list(pool.map(work, pieces))
+    results, left = [None] * len(pieces), iter(enumerate(pieces))
+    threads = max(min(numba.get_num_threads(), len(pieces)), 1)
+
+    def go(_):
+        for n, piece in left:           # shared by the threads, so that one holds one piece at a time
+            results[n] = work(piece)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(go, range(threads)))
+    return results
 
 
 def shares(count, most=64):
