@@ -114,6 +114,7 @@ CONSTANTS = {
     "experiments.ledger": {"LIFETIMES": 7, "RESOLVED": 3}, "experiments.moments": {"DRAWS": 2000}, "experiments.runner": {"CHUNK": 32},
     "filter.files": {"VERSION": 1}, "filter.shared": {"FOREIGN": 10_000, "KEPT": 8}, "problem": {"SHARE": 1e-3, "LARGEST": 1e150},
     "policies.directions": {"FEW": 64, "LEAST": 32, "MOST": 64, "SERVED": 14, "ATOMS": 12, "EACH": 16, "ROUGH": .2, "BEYOND": .5},
+    "policies.patience": {"FEW": 64, "LATE": .05},
     "policies.lookahead": {"SAMPLE": 256, "PARTS": 4, "CLEAR": 1e-6, "LONG": 10_000, "GUARD": 2, "REST": .02},
     "posterior": {"EXACT": 4096, "COMING": 1024, "COARSE": 1e-9, "FINEST": 1e-23},
     "report.analysis": {"TRIED": 8, "FEWER": (-.2, .2, .6), "USERS": (16, 10**6), "LARGEST": 1e100, "FEW": 16, "LONGEST": 20_000,

@@ -191,7 +191,7 @@ CALLS = {
     "dp.value": dict(READ, table=(TABLE, "table"), net_mean=(0.0, "numbers")),
     "policies.bayes_ucb": dict(alpha=ALPHA), "policies.clusters": dict(alpha=ALPHA), "policies.gittins": dict(alpha=ALPHA),
     "policies.information_directed": dict(alpha=ALPHA), "policies.knowledge_gradient": dict(alpha=ALPHA),
-    "policies.phased": dict(alpha=ALPHA), "policies.scores": dict(alpha=ALPHA), "policies.ucb": dict(alpha=ALPHA),
+    "policies.patient": dict(alpha=ALPHA), "policies.phased": dict(alpha=ALPHA), "policies.scores": dict(alpha=ALPHA), "policies.ucb": dict(alpha=ALPHA),
     "policies.exploit": {}, "policies.thompson": {},
     "policies.dtd_dp": dict(alpha=ALPHA, noise=("basis", "text"), law=LAW), "policies.dtd_ucb": dict(alpha=ALPHA, law=LAW),
     "policies.rollout": dict(alpha=ALPHA, futures=(9, "count")),
