@@ -12,7 +12,7 @@ KNOWN = {
         "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0, "items": None},
         "dual": {"paths": 400, "inner": 4, "effort": 2000, "seed": 0},
         "dual_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400, "items": None},
-        "dual_second": {"outer": 16, "paths": 300, "inner": 4, "effort": 2000, "seed": 0},
+        "dual_second": {"outer": 16, "paths": 300, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400},
         "ladder": {"paths": 1000, "seed": 0}, "best": {"budget_seconds": 10, "seed": 0}},
     "bound.giveaways": {"gifts": {"charges": "paper", "basis": None, "told": 1, "sequences": 400, "seed": 0}},
     "bound.told": {"full_observation_told": {"drift": 0, "spread": None, "noise_spread": None, "first": None}},

@@ -218,7 +218,7 @@ CALLS = {
     "bound.decomposition_sampled": dict(problem=P, draws=COUNT, seed=SEED),
     "bound.dual": dict(SEARCH, problem=P, paths=COUNT),
     "bound.dual_first": dict(SEARCH, problem=P, paths=COUNT, sequences=COUNT, items=EVEN),
-    "bound.dual_second": dict(SEARCH, problem=P, outer=COUNT, paths=COUNT),
+    "bound.dual_second": dict(SEARCH, problem=P, outer=COUNT, paths=COUNT, sequences=COUNT),
     "bound.forward_values": dict(problem=P, sequences=COUNT, seed=SEED),
     "bound.full_first": dict(problem=P, sequences=COUNT, seed=SEED, items=EVEN),
     "bound.full_observation": dict(problem=P, sequences=COUNT, seed=SEED, horizon=HORIZON),

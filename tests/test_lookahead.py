@@ -134,11 +134,27 @@ def test_blocks_of_arrivals_have_the_whole_discount(gamma):
     assert (np.diff(blocks[:, 0]) > 0).all()
 
 
+def test_few_items_stand_for_many(monkeypatch):
+    """What waiting and a forward are worth among 400 items, from a stratified sample and from all; items that never come do not count."""
+    rng = np.random.default_rng(3)
+    items = rng.dirichlet(np.ones(3), 400)
+    p = make_problem(items, rng.dirichlet(np.full(400, 5.0)), [.1, .2, .1], SIGMA, 1, .35, .9)
+    compiled, found = posterior.compile_problem(p), []
+    for few in (patience.FEW, 1000):
+        monkeypatch.setattr(patience, "FEW", few)
+        prospect = patience.make_prospect(p, True)
+        foreseen = patience.foresee(prospect, 1.0, p.mu, p.Sigma)
+        found.append([patience.waiting(prospect, foreseen, p.mu), *(patience.worth(compiled, prospect, foreseen, p.mu, i) for i in range(5))])
+    assert len(prospect.sample.probs) == 400 and found[0] == pytest.approx(found[1], abs=.05) and found[0] != found[1]
+    never = make_problem(np.vstack([p.items, [[9., 9, 9]]]), [*p.probs, 0], p.mu, SIGMA, 1, .35, .9)
+    assert len(patience.make_prospect(never, True).sample.probs) == 400
+
+
 def test_waiting_pays_where_a_better_item_comes():
-    """Two items teach the same of one preference; the one that loses less meanwhile is waited for."""
-    p = make_problem([[1.0], [1.0]], [.5, .5], [0.0], [[1.0]], 1, .3, .9, [1.0, 9.0])
+    """Two items tell of one preference; the one that tells more is waited for, though the other is worth a forward."""
+    p = make_problem([[1.0], [1.0]], [.5, .5], [0.0], [[1.0]], 1, .4, .9, [1.0, 4.0])
     chosen = simulate.episodes(p, [policies.patient(), policies.knowledge_gradient()], 200, 1)
-    assert set(chosen.items[chosen.decisions[0, :, 0], 0]) == {0} and chosen.decisions[1].all()
+    assert np.array_equal(chosen.decisions[0], chosen.items == 0) and chosen.decisions[1].all()
 
 
 def test_information_directed_equals_the_loops():
