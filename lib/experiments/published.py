@@ -29,7 +29,7 @@ SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": 
 SEED = 2016                                     # the book's own runs start from small numbers
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
 CLOSED = .98                                # share of the bound below which `gaps` looks for more
-SECOND = {"ratings": (4.0,), "documents": ()}   # costs at which one item is worth the first forward: two exact ones are affordable
+SECOND = {"ratings": (3.9, 4.0), "documents": ()}      # costs at which one item is worth the first forward: two exact ones are affordable
 EVALUATION, BOUND = 2, 3                    # seeds are (SEED, purpose); `comparison.tune` has 1
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
         "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
@@ -121,7 +121,7 @@ def gaps(sizes=None, folder=FOLDER):
             problem = specs.build(specs.SPECS[name])[0]._replace(cost=best.cost)
             rules = policies.knowledge_gradient(best.alpha), policies.patient()
             lost = comparison.charges(problem, rules, sizes["users"] // 2, specs.PAPER, (SEED, EVALUATION, 3))
-            second = bound.dual_second(problem, sizes["outer"], sizes["paths"] // 20, seed=(SEED, BOUND, 3),
+            second = bound.dual_second(problem, 2 * sizes["outer"], sizes["paths"] // 40, seed=(SEED, BOUND, 3),
                                        sequences=sizes["paths"])[1:3] if best.cost in SECOND[name] else (np.nan, np.nan)
             kept = best[["cost", "alpha", "value", "se", "bound", "bound_se"]]
             rows.append((name, *kept, *sample_mean(lost[0] - lost[1]), *second))
