@@ -150,10 +150,19 @@ def test_few_items_stand_for_many(monkeypatch):
     assert len(patience.make_prospect(never, True).sample.probs) == 400
 
 
+@pytest.mark.parametrize("cost", [.6, .7])
+def test_patience_forwards_nothing_where_the_optimum_is_zero(cost):
+    """The small instance of the chapter on bounds: the dual leaves nothing.  At alpha = 1 it would forward."""
+    p = make_problem([[1, 0], [0, 1], [.5, .5]], [.4, .4, .2], [0, 0], [[1, .3], [.3, 1]], 1, cost, .9)
+    assert bound.dual_first(p, 300, seed=1).mean < .02
+    out, bold = simulate.episodes(p, [policies.patient(), policies.patient(1.0)], 50, 20).decisions
+    assert not out.any() and bold.any() == (cost == .6)
+
+
 def test_waiting_pays_where_a_better_item_comes():
     """Two items tell of one preference; the one that tells more is waited for, though the other is worth a forward."""
     p = make_problem([[1.0], [1.0]], [.5, .5], [0.0], [[1.0]], 1, .4, .9, [1.0, 4.0])
-    chosen = simulate.episodes(p, [policies.patient(), policies.knowledge_gradient()], 200, 1)
+    chosen = simulate.episodes(p, [policies.patient(1.0), policies.knowledge_gradient()], 200, 1)
     assert np.array_equal(chosen.decisions[0], chosen.items == 0) and chosen.decisions[1].all()
 
 

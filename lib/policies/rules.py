@@ -157,16 +157,17 @@ def phased(alpha=1.0):
     return Policy("phased", weight(alpha))
 
 
-def patient(alpha=1.0):
+def patient(alpha=0.5):
     """Forward iff x.mu > cost, or a forward of x is worth more than waiting for a better item (not in the paper).
 
     Both worths are closed forms, in which later arrivals teach at alpha times the rate at which users should get them:
-    `lib.policies.patience`.
+    `lib.policies.patience`.  At 1 it can lose where nothing is worth a forward, because what is learned later then seems free;
+    at 0 it does not.
 
     Examples
     --------
     >>> patient().alpha
-    1.0
+    0.5
     """
     return Policy("patient", weight(alpha))
 
