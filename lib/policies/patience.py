@@ -29,7 +29,7 @@ LATE = .05          # discount from which on all arrivals are one block
 class Prospect(NamedTuple):
     """What the rule reads of a problem."""
 
-    sample: Instance        # the items that stand for a coming one; none where no policy asks
+    sample: Instance        # the items that stand for a coming one; one alone where no policy asks
     blocks: np.ndarray      # (B, 2) arrivals before the mean one of each block, and the sum of their discounts
 
 
