@@ -188,6 +188,41 @@ def directed_set(problem, mu, Sigma, alpha):
     return taken
 
 
+def solved(A, B):
+    """A^-1 B by elimination."""
+    n, rows = len(A), [[*map(float, a), *map(float, b)] for a, b in zip(A, B)]
+    for c in range(n):
+        p = max(range(c, n), key=lambda r: abs(rows[r][c]))
+        rows[c], rows[p] = rows[p], rows[c]
+        rows[c] = [v / rows[c][c] for v in rows[c]]
+        for r in range(n):
+            if r != c:
+                rows[r] = [v - rows[r][c] * w for v, w in zip(rows[r], rows[c])]
+    return [row[n:] for row in rows]
+
+
+def patient_worths(problem, mu, Sigma, alpha, blocks):
+    """A_x of every item and what waiting is worth, for blocks of arrivals (how many came before, discount)."""
+    items, k, noise = [list(map(float, x)) for x in problem.items], len(mu), noises(problem)
+    nets, var = [inner(x, mu) - problem.cost for x in items], [variance(Sigma, x) for x in items]
+    share = [Phi(net / math.sqrt(v)) if v > 0 else float(net > 0) for net, v in zip(nets, var)]
+    G = [[sum(alpha * p * q * x[a] * x[b] / s for x, p, q, s in zip(items, problem.probs, share, noise) if s > 0)
+          for b in range(k)] for a in range(k)]
+    worths = nets[:]
+    for m, weight in blocks:
+        A = [[(a == b) + m * sum(Sigma[a][c] * G[c][b] for c in range(k)) for b in range(k)] for a in range(k)]
+        S = solved(A, Sigma)
+        for i, x in enumerate(items):
+            spread = variance(S, x) + noise[i]
+            for X, p, net, v in zip(items, problem.probs, nets, var):
+                told = max(v - variance(S, X), 0.0) + (inner(X, times(S, x))**2 / spread if spread > 0 else 0.0)
+                worths[i] += weight * p * (max(net, 0.0) + expected_gain(net, math.sqrt(told)))
+    wait = 0.0
+    for _ in range(2000):
+        wait = problem.gamma * sum(p * max(wait, a) for p, a in zip(problem.probs, worths))
+    return worths, wait
+
+
 def rank(rows):
     """Rank by elimination."""
     rows, found = [list(map(float, row)) for row in rows], 0

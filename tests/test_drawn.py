@@ -205,6 +205,15 @@ def test_dots_below_the_floor_are_written_at_the_edge():
     assert right.containers[1][0].get_ydata() == pytest.approx(np.arange(3) + .18)
 
 
+def test_share_dots_have_intervals_and_leave_out_what_is_not_there():
+    shares, errors = np.array([95., np.nan]), np.array([1., np.nan])
+    axes, = figures.share_dots(["cost 3.8", "cost 4.0"], {"before": (np.array([90., 80]), np.array([.5, 2])), "after": (shares, errors)}, 98).axes
+    spans = [line.get_segments() for line in axes.collections]
+    assert np.allclose(spans[0][1][:, 0], [80 - 1.96 * 2, 80 + 1.96 * 2]) and np.allclose(spans[1][0][:, 0], [95 - 1.96, 95 + 1.96])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["cost 3.8", "cost 4.0"]
+    assert sorted(line.get_xdata()[0] for line in axes.lines if len(set(line.get_xdata())) == 1 and len(line.get_xdata()) == 2) == [98, 100]
+
+
 def test_words_are_dark_on_light_ground_and_light_on_dark():
     """The colour with the larger contrast as WCAG 2 defines it, wherever the two differ by much; grounds of one channel included."""
     def luminance(colour):

@@ -19,7 +19,7 @@ from lib.problem import make_problem, noise_var
 ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0.7, -2], [-.4, .3, .2]]
 SIGMA = [[1, 0.4, 0], [0.4, 2, -0.3], [0, -0.3, 0.5]]
 EACH = {"exploit": (), "thompson": (), "ucb": (.7,), "dtd_ucb": (1.3,), "dtd_dp": (1.0,), "knowledge_gradient": (1.0,), "scores": (1.0,),
-        "directed": (1.0,), "bayes_ucb": (.8,), "phased": (1.0,), "rollout": (.5,)}
+        "directed": (1.0,), "bayes_ucb": (.8,), "phased": (1.0,), "patient": (1.0,), "rollout": (.5,)}
 EXTRA = [policies.clusters(), policies.gittins(), policies.dtd_dp(1.2, "model", "prior"), policies.dtd_ucb(.8, "prior"),
          policies.rollout(.7, 8)]
 LAWS = ["features", "constant", np.array([1., .5, 2., 3., 1.5])]

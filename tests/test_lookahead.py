@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 
 from lib import bound, policies, posterior, simulate
-from lib.policies import lookahead
+from lib.policies import lookahead, patience
 from lib.problem import make_problem
 
 ITEMS = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0, 0], [0, 0.7, 2]]
@@ -118,6 +118,81 @@ def test_scores_equal_the_loops():
     agree(p, [policies.scores(a) for a in ALPHAS], decisions)
 
 
+def test_the_patient_lookahead_equals_the_loops():
+    p = problem()
+    blocks = patience.blocks(p.gamma).tolist()
+
+    def forwards(mu, Sigma, i, alpha):
+        worths, wait = naive.patient_worths(p, mu, Sigma, alpha, blocks)
+        return naive.inner(p.items[i], mu) > p.cost or worths[i] > wait
+
+    def decisions(policy, items, feedback):
+        return naive.belief_decisions(p, lambda mu, Sigma, i, n: forwards(mu, Sigma, i, policy.alpha), items, feedback)
+    agree(p, [policies.patient(a) for a in (0, *ALPHAS)], decisions)
+
+
+def test_what_a_forward_is_worth_equals_quadrature():
+    """At alpha = 0 nothing is learned later: A_x is the net mean and what the best decisions after one feedback earn."""
+    p = problem()
+    prospect, compiled = patience.make_prospect(p, True), posterior.compile_problem(p)
+    for alpha in (0.0, 0.8):
+        foreseen = patience.foresee(prospect, alpha, p.mu, p.Sigma)
+        for i in (0, 2, 4):
+            x, noise = p.items[i], p.noise_sd**2 * np.count_nonzero(p.items[i])
+            law, total = NormalDist(0, 1), x @ p.mu - p.cost
+            for S, (m, weight) in zip(foreseen[0], prospect.blocks):
+                step = p.items @ S @ x / np.sqrt(x @ S @ x + noise)
+                known = np.maximum(np.einsum("ij,jk,ik->i", p.items, p.Sigma - S, p.items), 0)
+                assert m == 0 or alpha == 0 or (known[:3] > 0).all()
+                for net, move, sd, q in zip(p.items @ p.mu - p.cost, step, np.sqrt(known), p.probs):
+                    def after(z):
+                        mean = net + move * z
+                        return (mean * law.cdf(mean / sd) + sd * law.pdf(mean / sd) if sd > 1e-9 else max(mean, 0)) * law.pdf(z)
+                    kink = [-net / move] if move and abs(net / move) < 9 else None
+                    total += weight * q * quad(after, -9, 9, points=kink, limit=200)[0]
+            assert patience.worth(compiled, prospect, foreseen, p.mu, i) == pytest.approx(total, rel=1e-7)
+
+
+@pytest.mark.parametrize("gamma", [0.0, .3, .9, .999])
+def test_blocks_of_arrivals_have_the_whole_discount(gamma):
+    blocks, far = patience.blocks(gamma), np.arange(40_000)
+    assert blocks[:, 1].sum() == pytest.approx(gamma / (1 - gamma))
+    assert blocks[:, 0] @ blocks[:, 1] == pytest.approx(far @ gamma ** (far + 1.0))
+    assert (np.diff(blocks[:, 0]) > 0).all()
+
+
+def test_few_items_stand_for_many(monkeypatch):
+    """What waiting and a forward are worth among 400 items, from a stratified sample and from all; items that never come do not count."""
+    rng = np.random.default_rng(3)
+    items = rng.dirichlet(np.ones(3), 400)
+    p = make_problem(items, rng.dirichlet(np.full(400, 5.0)), [.1, .2, .1], SIGMA, 1, .35, .9)
+    compiled, found = posterior.compile_problem(p), []
+    for few in (patience.FEW, 1000):
+        monkeypatch.setattr(patience, "FEW", few)
+        prospect = patience.make_prospect(p, True)
+        foreseen = patience.foresee(prospect, 1.0, p.mu, p.Sigma)
+        found.append([patience.waiting(prospect, foreseen, p.mu), *(patience.worth(compiled, prospect, foreseen, p.mu, i) for i in range(5))])
+    assert len(prospect.sample.probs) == 400 and found[0] == pytest.approx(found[1], abs=.05) and found[0] != found[1]
+    never = make_problem(np.vstack([p.items, [[9., 9, 9]]]), [*p.probs, 0], p.mu, SIGMA, 1, .35, .9)
+    assert len(patience.make_prospect(never, True).sample.probs) == 400
+
+
+@pytest.mark.parametrize("cost", [.6, .7])
+def test_patience_forwards_nothing_where_the_optimum_is_zero(cost):
+    """The small instance of the chapter on bounds: the dual leaves nothing.  At alpha = 1 it would forward."""
+    p = make_problem([[1, 0], [0, 1], [.5, .5]], [.4, .4, .2], [0, 0], [[1, .3], [.3, 1]], 1, cost, .9)
+    assert bound.dual_first(p, 300, seed=1).mean < .02
+    out, bold = simulate.episodes(p, [policies.patient(), policies.patient(1.0)], 50, 20).decisions
+    assert not out.any() and bold.any() == (cost == .6)
+
+
+def test_waiting_pays_where_a_better_item_comes():
+    """Two items tell of one preference; the one that tells more is waited for, though the other is worth a forward."""
+    p = make_problem([[1.0], [1.0]], [.5, .5], [0.0], [[1.0]], 1, .4, .9, [1.0, 4.0])
+    chosen = simulate.episodes(p, [policies.patient(1.0), policies.knowledge_gradient()], 200, 1)
+    assert np.array_equal(chosen.decisions[0], chosen.items == 0) and chosen.decisions[1].all()
+
+
 def test_information_directed_equals_the_loops():
     p = problem()
 
@@ -162,7 +237,7 @@ def test_a_singular_belief_has_a_root():
 
 EVERY = [policies.ucb(0.5), policies.knowledge_gradient(), policies.thompson(), policies.scores(),
          policies.information_directed(), policies.dtd_dp(law="prior"), policies.bayes_ucb(), policies.phased(),
-         policies.rollout(0.5, 4)]
+         policies.rollout(0.5, 4), policies.patient()]
 
 
 def test_company_and_order_change_nothing():

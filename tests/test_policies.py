@@ -45,7 +45,7 @@ def test_defaults_are_those_that_the_docstrings_state():
     assert policies.Policy("ucb") == ("ucb", 0, "basis", "euclid", 0)
     assert policies.dtd_dp() == policies.dtd_dp(1, "basis", "euclid") and policies.dtd_ucb(1) == policies.dtd_ucb(1, "euclid")
     assert policies.gittins() == policies.dtd_dp(1, "model", "always") and policies.clusters() == policies.dtd_dp(1, "model", "own")
-    assert policies.rollout(1).futures == 200
+    assert policies.rollout(1).futures == 200 and policies.patient().alpha == .5
     for make in (policies.knowledge_gradient, policies.scores, policies.information_directed, policies.bayes_ucb, policies.phased):
         assert make().alpha == 1
 

@@ -233,7 +233,7 @@ def test_publishing_writes_each_table_and_says_in_the_manifest_what_made_it(tmp_
 
 def test_tables_need_one_another_in_their_order(tmp_path):
     names = list(published.tables(tmp_path))
-    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "combinations", "alignment", "theorem", "unsampled", "gittins", "robustness",
+    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "gaps", "combinations", "alignment", "theorem", "unsampled", "gittins", "robustness",
                      "many_users"]
 
 
@@ -281,6 +281,25 @@ def test_a_sharp_table_sets_values_beside_the_bound(spied):
     assert first[0] == 100 and dual == (800,) and named["sequences"] == 800
     seeds = [(2016,), seed, first[1]]
     assert len({tuple(part) for part in seeds}) == 3 and named["seed"] == first[1]
+
+
+def test_gaps_go_on_where_a_sharp_table_leaves_two_per_cent(spied, monkeypatch):
+    asked = []
+
+    def charges(problem, rules, users, horizon, seed):
+        asked.append((problem.cost, [rule.kind for rule in rules], users, horizon, seed))
+        return np.array([[3., 4, 5], [1., 2, 3.5]])
+    monkeypatch.setattr(comparison, "charges", charges)
+    found = published.gaps({"users": 100, "paths": 800, "outer": 2})
+    assert list(zip(found.name, found.cost)) == [*(("ratings", c) for c in (3.7, 3.8, 3.9, 4.0)), ("documents", .39)]
+    assert [cost for cost, *_ in asked] == list(found.cost)
+    assert all(part[1:] == (["knowledge_gradient", "patient"], 50, 100, (2016, 2, 3)) for part in asked)
+    assert found.lead.tolist() == pytest.approx([5.5 / 3] * 5) and found.lead_se.tolist() == pytest.approx([1 / 6] * 5)
+    assert found.second.notna().tolist() == [False, False, True, True, False] and found.second[3] == 2 and found.second_se[2] == .1
+    assert [(problem.cost, args, named) for _, problem, args, named in spied["bounds"]] == [
+        (cost, (4, 20), {"seed": (2016, 3, 3), "sequences": 800}) for cost in (3.9, 4.0)]
+    table = published.load("ratings_sharp").query("policy == 'Knowledge gradient' and cost == 3.8").iloc[0]
+    assert (found.loc[1, ["value", "se", "bound", "bound_se", "alpha"]] == table[["value", "se", "bound", "bound_se", "alpha"]]).all()
 
 
 def test_combinations_have_three_policies_and_three_bounds_for_either_prior(spied):

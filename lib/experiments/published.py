@@ -3,7 +3,7 @@
 Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it: every cost, policy and alpha.  SHARP
 hold the tuned policies of one of them again, on other users and with a control variate (`lib.bound.penalty`), beside
 the tightest bound of `lib.bound.duality`.  The table "combinations" does so for two instances on which all bounds are
-loose, "alignment" has the paper's policies on items more or less aligned with a basis, "theorem" every version of Theorem 1,
+loose, "gaps" goes on where a sharp table leaves more than two per cent, "alignment" has the paper's policies on items more or less aligned with a basis, "theorem" every version of Theorem 1,
 "unsampled" the bounds that rest on no sample, "gittins" certified indices, "robustness" policies where the model is wrong, and "many_users"
 services that learn the prior while they serve.
 All draws are other than those of the book's own runs, so that the two can be compared.
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lib import bound, cache, policies
+from lib.estimate import sample_mean
 from lib.experiments import comparison, indices, many_users, problems, robustness, runner, sources, specs, theorem, unsampled
 
 FOLDER = Path(__file__).parents[2] / "data" / "results"
@@ -27,6 +28,8 @@ TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_he
 SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": (.2, .24, .29, .34, .39, .44)}
 SEED = 2016                                     # the book's own runs start from small numbers
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
+CLOSED = .98                                # share of the bound below which `gaps` looks for more
+SECOND = {"ratings": (3.9, 4.0), "documents": ()}      # costs at which one item is worth the first forward: two exact ones are affordable
 EVALUATION, BOUND = 2, 3                    # seeds are (SEED, purpose); `comparison.tune` has 1
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
         "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
@@ -100,6 +103,31 @@ def combinations(sizes=None):
     return pd.DataFrame(rows, columns=["instance", "name", "mean", "se"])
 
 
+def gaps(sizes=None, folder=FOLDER):
+    """The patient lookahead, untuned, and two exact forwards, at the costs where a sharp table's best policy misses CLOSED of its bound.
+
+    Returns
+    -------
+    DataFrame
+        `name` of the table, `cost`; `alpha`, `value` and `se` of its tuned knowledge gradient, and its `bound` and `bound_se`; `lead` and
+        `lead_se`, what the patient lookahead earns beyond that policy on other users, paired; `second` and `second_se`, the bound of two
+        exact forwards at the costs of SECOND, else NaN.
+    """
+    sizes, rows = {**SIZES, **(sizes or {})}, []
+    for name in SHARP:
+        table = load(f"{name}_sharp", folder)
+        left = table[table.bound > 0].groupby("cost").share.max() < CLOSED
+        for _, best in table[table.cost.isin(left.index[left]) & (table.policy == "Knowledge gradient")].iterrows():
+            problem = specs.build(specs.SPECS[name])[0]._replace(cost=best.cost)
+            rules = policies.knowledge_gradient(best.alpha), policies.patient()
+            lost = comparison.charges(problem, rules, sizes["users"] // 2, specs.PAPER, (SEED, EVALUATION, 3))
+            second = bound.dual_second(problem, 2 * sizes["outer"], sizes["paths"] // 40, seed=(SEED, BOUND, 3),
+                                       sequences=sizes["paths"])[1:3] if best.cost in SECOND[name] else (np.nan, np.nan)
+            kept = best[["cost", "alpha", "value", "se", "bound", "bound_se"]]
+            rows.append((name, *kept, *sample_mean(lost[0] - lost[1]), *second))
+    return pd.DataFrame(rows, columns=["name", *kept.index, "lead", "lead_se", "second", "second_se"])
+
+
 def alignment(sizes=None):
     """The paper's policies beside UCB, all tuned, as items leave the basis: correlation, mix, policy, lead and its se.
 
@@ -140,7 +168,7 @@ def tables(folder=FOLDER):
     for name, costs in SHARP.items():
         makers[f"{name}_sharp"] = lambda name=name, costs=costs: pd.concat(
             [sharp(name, rows) for cost, rows in load(name, folder).groupby("cost") if cost in costs])
-    return makers | {"combinations": combinations, "alignment": alignment, "theorem": theorem.theorem,
+    return makers | {"gaps": lambda: gaps(folder=folder), "combinations": combinations, "alignment": alignment, "theorem": theorem.theorem,
                      "unsampled": unsampled.unsampled, "gittins": indices.gittins, "robustness": robustness.table,
                      "many_users": many_users.many_users}
 

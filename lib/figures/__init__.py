@@ -8,10 +8,10 @@ from lib.figures.data import calibration, correlations, differences, priors, res
 from lib.figures.model import (belief_ellipses, benefit_map, convergence, decision_strip, envelopes, floors,
                                forwarding_boundary, laws, projection_laws, survival, value_surface, width_against_work)
 from lib.figures.rewards import (Panel, bounds_over_cost, forwarding_map, gain_dots, gap_over_cost, gift_bars,
-                                 ledger_bars, over_users, reward_over_cost, slices, tuning, winner_map)
+                                 ledger_bars, over_users, reward_over_cost, share_dots, slices, tuning, winner_map)
 from lib.figures.style import mark
 
 __all__ = ["Panel", "belief_ellipses", "benefit_map", "bounds_over_cost", "calibration", "convergence",
             "correlations", "decision_strip", "differences", "envelopes", "floors", "forwarding_boundary", "forwarding_map",
             "gain_dots", "gap_over_cost", "gift_bars", "laws", "ledger_bars", "mark", "over_users", "priors", "projection_laws",
-            "residuals", "reward_over_cost", "slices", "survival", "tuning", "value_surface", "width_against_work", "winner_map"]
+            "residuals", "reward_over_cost", "share_dots", "slices", "survival", "tuning", "value_surface", "width_against_work", "winner_map"]

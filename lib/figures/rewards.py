@@ -220,6 +220,34 @@ def gain_dots(names, panels, xlabel="gain of exploration, % of tuned UCB's"):
     return figure
 
 
+@styled
+def share_dots(names, series, goal):
+    """Shares of an upper bound in per cent with their 95 % intervals, one line a case, beside a goal and the whole.
+
+    Parameters
+    ----------
+    names : sequence of str (n,)
+    series : dict
+        Label: (shares (n,), standard errors (n,)), NaN where a series lacks a case; at most three.
+    goal : float
+        In per cent.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, ((axes,),) = canvas(width=7, height=1.1 + .45 * len(names))
+    place = np.arange(len(names))
+    for shift, (label, (shares, errors)), colour, marker in zip((-.22, 0, .22), series.items(), (SKY, ORANGE, BLACK), "Pos"):
+        axes.errorbar(shares, place + shift, xerr=1.96 * errors, fmt=marker, color=colour, label=label, capsize=2, linewidth=1)
+    axes.axvline(100, **BOUND)
+    axes.axvline(goal, color=GREY, linewidth=1)
+    axes.set(xlabel="% of the bound", ylim=(len(names) - .5, -.5))
+    axes.set_yticks(place, names)
+    axes.legend(loc="lower left", fontsize=8)
+    return figure
+
+
 def words_on(colour):
     """Black or white, whichever reads better on a colour (relative luminance, WCAG 2)."""
     red, green, blue = (c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(colour))

@@ -35,8 +35,9 @@ from scipy.special import ndtri
 from lib import streams
 from lib.fetch import ask
 from lib.normal import gain
+from lib.policies.patience import Prospect, foresee, make_prospect, waiting, worth
 from lib.policies.projection import mean_projection
-from lib.policies.rules import DIRECTED, GRADIENT, PHASED, QUANTILE, ROLLOUT, SCORES, entry
+from lib.policies.rules import DIRECTED, GRADIENT, PATIENT, PHASED, QUANTILE, ROLLOUT, SCORES, entry
 from lib.posterior import (CACHE, COARSE, EXACT, Instance, blocks, coming, compile_problem, dot, inlined_jit, jit, leading,
                            learn, noise_share, once_jit, project, variances)
 from lib.problem import effective_horizon
@@ -83,6 +84,7 @@ class Lookahead(NamedTuple):
     quantile: np.ndarray    # (horizon,) standard normal quantiles 1 - 1/(n + 1)
     futures: Futures
     parts: Parts
+    prospect: Prospect      # of the patient lookahead
     far: bool               # items do not fit into a core's cache: memory is asked for ahead
 
 
@@ -96,7 +98,7 @@ class State(NamedTuple):
     phase: np.ndarray       # (6,) number of the phase, directions explored, items left to exploit; number of this belief, of
                             # the one of which the two below are, and of that of the next four
     taken: np.ndarray       # (m,) of information-directed sampling: which coming items it forwards
-    stop: np.ndarray        # (2,) expected regret and information of what it does
+    stop: np.ndarray        # (2,) expected regret and information of what it does; of the patient lookahead what waiting is worth
     toward: np.ndarray      # (k, parts) of the knowledge gradient's bound: Sigma centre,
     own: np.ndarray         # (parts + 1,) centre Sigma centre, rounded up, and at most x Sigma x of any item,
     near: np.ndarray        # (parts,) and the smallest |X'.mu - cost| in each part
@@ -347,6 +349,17 @@ def by_gain(instance, ahead, state, kind, alpha, i, net):
     return later * ahead.reach[i] * gain(net, sd) > -net
 
 
+@jit
+def outwaits(instance, ahead, state, alpha, i, net):
+    """The patient lookahead: item i pays at once, or a forward of it is worth more than waiting."""
+    if net > 0.0:
+        return True
+    foreseen = foresee(ahead.prospect, alpha, state.mu, state.Sigma)
+    if state.phase[4] != state.phase[3]:
+        state.stop[0], state.phase[4] = waiting(ahead.prospect, foreseen, state.mu), state.phase[3]
+    return worth(instance, ahead.prospect, foreseen, state.mu, i) > state.stop[0]
+
+
 @once_jit
 def decide(instance, ahead, state, rule, i, n):
     """Does the policy `rule` = (kind, alpha, futures) forward item i, the n-th to arrive (from 0)?"""
@@ -359,6 +372,8 @@ def decide(instance, ahead, state, rule, i, n):
     if state.known[i] >> 1 != state.phase[3]:
         if kind == DIRECTED:
             go = informed(instance, ahead, state, alpha, i, net)
+        elif kind == PATIENT:
+            go = outwaits(instance, ahead, state, alpha, i, net)
         elif kind == ROLLOUT:
             go = overruled(instance, ahead, state.mu, state.Sigma, i, alpha, futures)
         else:
@@ -424,7 +439,7 @@ def make_lookahead(problem, policies, horizon):
                      dimension(problem) if PHASED in kinds else 0, np.ascontiguousarray(sample.items.T), weights,
                      compile_problem(sample), sampled, ndtri(1 - 1 / (np.arange(horizon) + 2)), futures,
                      make_parts(problem, sample, sampled, GRADIENT in kinds and 1 < horizon <= LONG),
-                     problem.items.nbytes > CACHE)
+                     make_prospect(problem, PATIENT in kinds), problem.items.nbytes > CACHE)
 
 
 def make_parts(problem, sample, sampled, wanted):

@@ -15,6 +15,7 @@ The others look at the whole belief; their kernels are in `lib.policies.lookahea
     directed             forwards while that lowers squared regret per bit of information
     bayes_ucb            UCB whose bonus is a posterior quantile that rises with time
     phased               explores until the forwards span the items, exploits for a while, explores again
+    patient              forwards when that is worth more than waiting for a better item
     rollout              UCB, overruled where simulated futures clearly disagree
 
 A family of policies is one entry of REGISTRY.  `lib.policies.index` compiles its bonus, `lib.figures` draws it with its
@@ -33,7 +34,7 @@ ALPHAS = np.logspace(-1, 1, 10)     # the values over which the paper tunes
 NOISES = ("basis", "model")
 
 # What decides: a bonus that is a multiple of the sd, a tabulated one, a normal draw; or a kernel for the whole belief.
-INDEX, TABLE, THOMPSON, GRADIENT, SCORES, DIRECTED, QUANTILE, PHASED, ROLLOUT = range(9)
+INDEX, TABLE, THOMPSON, GRADIENT, SCORES, DIRECTED, QUANTILE, PHASED, ROLLOUT, PATIENT = range(10)
 
 
 class Policy(NamedTuple):
@@ -156,6 +157,21 @@ def phased(alpha=1.0):
     return Policy("phased", weight(alpha))
 
 
+def patient(alpha=0.5):
+    """Forward iff x.mu > cost, or a forward of x is worth more than waiting for a better item (not in the paper).
+
+    Both worths are closed forms, in which later arrivals teach at alpha times the rate at which users should get them:
+    `lib.policies.patience`.  At 1 it can lose where nothing is worth a forward, because what is learned later then seems free;
+    at 0 it does not.
+
+    Examples
+    --------
+    >>> patient().alpha
+    0.5
+    """
+    return Policy("patient", weight(alpha))
+
+
 def rollout(alpha, futures=200):
     """UCB with weight alpha, overruled when the other decision is better by two standard errors over `futures`.
 
@@ -239,6 +255,7 @@ for _family in (
         Family("directed", "Information-directed", information_directed, DIRECTED),
         Family("bayes_ucb", "Bayes-UCB", bayes_ucb, QUANTILE),
         Family("phased", "Phased exploration", phased, PHASED),
+        Family("patient", "Patient lookahead", patient, PATIENT),
         Family("rollout", "Rollout", rollout, ROLLOUT, named=lambda policy: f"Rollout of {policy.futures}")):
     register(_family)
 
