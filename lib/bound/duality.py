@@ -287,8 +287,8 @@ def _rung(problem, name, paths, seed):
 def ladder(problem, paths=1000, seed=0):
     """Every bound from the loosest idea to the tightest: a list of Bound.
 
-    Theorem 1 is `decomposition_for`, to TOL where items are not the paper's, and left out for a large catalogue of such.  `paths`
-    sets the sampling effort.  An estimate below 0 is reported as 0, which every V reaches by forwarding nothing.
+    Theorem 1 is `decomposition_for`, to TOL where items are not the paper's.  `paths` sets the
+    sampling effort.  An estimate below 0 is reported as 0, which every V reaches by forwarding nothing.
     """
     problem, paths = checked(problem), as_count("paths", paths, 2)
     streams.generator(seed)
@@ -296,7 +296,7 @@ def ladder(problem, paths=1000, seed=0):
     if theorem.as_in_paper(problem):
         rungs += [_certain(name, max(theorem.decomposition(problem, noise=noise).upper, 0.0))
                   for name, noise in (("Theorem 1", "basis"), ("Theorem 1, sharper noise", "model"))]
-    elif theorem.affordable(problem):
+    else:
         rungs.append(_certain("Theorem 1", max(theorem.decomposition_for(problem, TOL).upper, 0.0)))
     return rungs + [_rung(problem, name, paths, seed) for name in SAMPLED]
 
