@@ -30,7 +30,7 @@ def test_laws_keep_means_and_lie_on_either_side_of_every_value(seed, way, count)
     """A value is max{c, a x + b r + rising(info)}: affine in (x, r), rising in the information."""
     problem, rng = crowd(seed, 200), np.random.default_rng(seed)
     piece, probs = piece_of(problem, way), problem.probs
-    where = cells.cut(piece, probs, problem.noise_sd, count)
+    where = cells.cut(piece, probs, problem.noise_sd, problem.gamma, count)
     assert where.max() + 1 == count and ((where < 0) == ((piece.x == 0) & (piece.info == 0))).all()
     (x, r, q, p), (y, s, u, m) = (law(piece, probs, where) for law in (cells.outward, cells.inward))
     assert (p >= 0).all() and p.sum() == pytest.approx(1) == m.sum() and len(x) <= 4 * count + 2 and len(y) <= count + 2
@@ -50,7 +50,7 @@ def test_laws_keep_means_and_lie_on_either_side_of_every_value(seed, way, count)
 def test_what_neither_pays_nor_teaches_is_taken_where_it_is_paid_for():
     piece = theorem.Pieces(*map(np.array, ([0., 0, 1, 0], [-1., 2, .5, 1], [0., 0, 1, .5])), .1, 1.0, .2, 0.0)
     probs = np.array([.1, .2, .3, .4])
-    where = cells.cut(piece, probs, 1.0, 5)
+    where = cells.cut(piece, probs, 1.0, .9, 5)
     assert where.tolist()[:2] == [-1, -1] and sorted(where[2:].tolist()) == [0, 1]
     for law in (cells.outward, cells.inward):
         x, charge, info, mass = law(piece, probs, where)
@@ -61,21 +61,22 @@ def test_what_neither_pays_nor_teaches_is_taken_where_it_is_paid_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed, way", enumerate(WAYS[1:]))
+@pytest.mark.parametrize("seed, way", list(enumerate(WAYS[1:])))
 def test_the_merged_problem_is_worth_more_or_less_at_every_state(seed, way):
     problem = crowd(seed)
     piece, gamma, sd = piece_of(problem, way), problem.gamma, problem.noise_sd
-    means = piece.mean + np.linspace(-2, 2, 7) * np.sqrt(piece.var)
-    whole = [dp.general_value(dp.solve_general(piece.x, piece.charge, problem.probs, gamma, sd, piece.var, .03, info=piece.info, between=True),
-                              means, piece.var * share) for share in (1.0, .3)]
-    for count in (3, 12):
-        where = cells.cut(piece, problem.probs, sd, count)
-        tables = []
-        for law in (cells.outward, cells.inward):
-            x, charge, info, probs = law(piece, problem.probs, where)
-            tables.append(dp.solve_general(x, charge, probs, gamma, sd, piece.var, .03, info=info, between=True))
-        for exact, share in zip(whole, (1.0, .3)):
-            high, low = (dp.general_value(table, means, piece.var * share) for table in tables)
+
+    def value(law, var):
+        """At means around the prior's, from a table that is sharp at `var`."""
+        x, charge, info, probs = law
+        table = dp.solve_general(x, charge, probs, gamma, sd, var, .03, info=info)
+        return dp.general_value(table, piece.mean + np.linspace(-2, 2, 7) * np.sqrt(piece.var), var)
+
+    for var in (piece.var, .3 * piece.var):
+        exact = value((piece.x, piece.charge, piece.info, problem.probs), var)
+        for count in (3, 12):
+            where = cells.cut(piece, problem.probs, sd, gamma, count)
+            high, low = (value(law(piece, problem.probs, where), var) for law in (cells.outward, cells.inward))
             assert (high.upper >= exact.lower).all() and (low.lower <= exact.upper).all()
             if count == 3:                                          # coarse enough to see the direction beyond the brackets
                 assert (high.lower >= exact.lower - 1e-9).all() and (low.upper <= exact.upper + 1e-9).all()

@@ -23,8 +23,8 @@ MANY = 500              # items above which atoms are merged, where they are not
 ATOMS = 4000            # cells of all features together, but no fewer than FEWEST of each and no more than MOST
 FEWEST, MOST = 40, 400
 TOL = 0.03              # a narrower bracket is not aimed for: merging alone makes it as wide
-WORTH = 0.02            # what a feature gains by learning is taken to rise by WORTH % where all informations rise by 1 %
-LEAST = 1e-12           # informations below this share of the largest count as none from below, as this share from above
+WORTH = 0.1             # of what a feature gains by learning faster, were all that is forwarded; weighs cells, not bounds
+LEAST = 0.01            # an information below this share of the average is none from below, and this share from above
 
 
 def coordinates(piece, noise_sd):
@@ -90,13 +90,16 @@ def number(features):
     return min(max(ATOMS // features, FEWEST), MOST)
 
 
-def cut(piece, probs, noise_sd, count):
-    """(n,) cells of a piece's atoms, -1 for those that neither pay nor teach."""
+def cut(piece, probs, noise_sd, gamma, count):
+    """(n,) cells of a piece's atoms, -1 for those that neither pay nor teach.
+
+    A share `taken` of what is unknown, a step, leaves taken / (taken + 1 - gamma) of it known on average, counted with discount.
+    """
     at, busy = coordinates(piece, noise_sd), (piece.x != 0) | (piece.info > 0)
     gain = probs @ (expected_excess(at[:, 0], np.abs(at[:, 1])) - np.maximum(at[:, 0], 0))
     taken, out = probs @ at[:, 2], np.full(len(probs), -1)
     if busy.any():
-        out[busy] = cells(at[busy], probs[busy], WORTH * gain / taken if taken > 0 else 0.0, count)
+        out[busy] = cells(at[busy], probs[busy], WORTH * gain * (1 - gamma) / (taken + 1 - gamma)**2, count)
     return out
 
 
@@ -132,7 +135,7 @@ def outward(piece, probs, where):
     (low, size), (under, height) = ranges(label, x, count), ranges(label, apart, count)
     u, v = shared(x, low[label], size[label]), shared(apart, under[label], height[label])
     most = extremes(np.maximum, label, piece.info[busy], count)
-    most = np.where(most > 0, np.maximum(most, LEAST * most.max(initial=0.0)), 0.0)
+    most = np.where(most > 0, np.maximum(most, LEAST * (mass @ most)), 0.0)
     parts = [idle(piece, probs, where)]
     for right in (0, 1):
         for top in (0, 1):
@@ -153,7 +156,7 @@ def inward(piece, probs, where):
     mass = np.bincount(label, weight, count)
     x, charge = (np.bincount(label, weight * part[busy], count) / np.where(mass > 0, mass, 1.0) for part in (piece.x, piece.charge))
     least = extremes(np.minimum, label, piece.info[busy], count)
-    least = np.where(least >= LEAST * least.max(initial=0.0), least, 0.0)
+    least = np.where(least >= LEAST * (mass @ least), least, 0.0)
     return tuple(np.concatenate(part) for part in zip(idle(piece, probs, where), (x, charge, least, mass)))
 
 

@@ -353,7 +353,7 @@ def within(problem, piece):
     """Two (problem, piece): worth no more and no less than this one, on few atoms where it has many; else both are this one."""
     if len(problem.probs) <= (cells.MANY if unit_price(piece) is None else merged.MANY) or idle(piece):
         return ((problem, piece),) * 2
-    where, pair = cells.cut(piece, problem.probs, problem.noise_sd, cells.number(len(problem.mu))), []
+    where, pair = cells.cut(piece, problem.probs, problem.noise_sd, problem.gamma, cells.number(len(problem.mu))), []
     for law in (cells.inward, cells.outward):
         x, charge, info, probs = law(piece, problem.probs, where)
         pair.append((problem._replace(probs=probs), piece._replace(x=x, charge=charge, info=info)))
