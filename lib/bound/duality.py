@@ -287,8 +287,8 @@ def _rung(problem, name, paths, seed):
 def ladder(problem, paths=1000, seed=0):
     """Every bound from the loosest idea to the tightest: a list of Bound.
 
-    Theorem 1 is `decomposition_for`, to TOL where items are not the paper's.  `paths` sets the
-    sampling effort.  An estimate below 0 is reported as 0, which every V reaches by forwarding nothing.
+    Theorem 1 is `decomposition_for`, to TOL where items are not the paper's.  `paths` sets the sampling effort.  An
+    estimate below 0 is reported as 0, which every V reaches by forwarding nothing.
     """
     problem, paths = checked(problem), as_count("paths", paths, 2)
     streams.generator(seed)

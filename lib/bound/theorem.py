@@ -32,7 +32,7 @@ ROUNDED = 1e-11         # what rounding a change of basis may change, relative t
 DIGITS = 60             # in which a basis is changed
 NO_PART = 1e-14         # share of an item's worth below which a feature has no part in it: rounding, that ROUNDED covers
 FAR = 5.0               # standard deviations of the mean within which a piece is to be solved sharply
-HARDLY = 0.8            # a bracket is kept that a finer solution leaves wider than this share of what it was
+HARDLY = 0.8            # a bracket of merged atoms is kept that a finer solution leaves wider than this share of what it was
 NEARLY = 1e-6           # a spread of the mean below this share of what is left to learn is bounded by its slope
 
 
@@ -448,19 +448,17 @@ def widened(found, slack):
 def solved(pairs, times, tol):
     """The bracket of a sum of pieces, the j-th counted times[j] times: solved ever finer until it is tol wide.
 
-    Each is a pair from `within`.  It ends as well when a finer solution hardly narrows it: at once where atoms are merged, else
-    at goals well below tol.
+    Each is a pair from `within`.  Where atoms are merged, it ends as well when a finer solution hardly narrows it.
     """
     coarse, width = any(merging(pair) for pair in pairs), np.inf
     tol = max(tol, cells.TOL) if coarse else tol
     goal, floor = first_goal([piece for (_, piece), _ in pairs], tol)
-    patient = np.inf if coarse else tol / 4
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         while True:
             parts = list(pool.map(lambda pair: pair_bracket(pair, goal), pairs))
             low, best, high = pairs[0][0][0].gamma * (times @ np.array(parts))
             wanted = tol * max(best, 0.1 * pairs[0][0][0].noise_sd)
-            if high - low <= wanted or goal < floor or goal < patient and high - low > HARDLY * width:
+            if high - low <= wanted or goal < floor or coarse and high - low > HARDLY * width:
                 return Bracket(float(low), float(best), float(high))
             goal, width = goal * max(0.02, min(0.5, 0.7 * wanted / (high - low))), high - low
 
