@@ -107,7 +107,7 @@ CONSTANTS = {
     "bound.duality": {"EVERY": 1024, "FIRST": 1024, "LEAVES": 256, "TOL": 1e-2, "LEAF": 8},
     "bound.giveaways": {"LONGEST": 2000}, "bound.merged": {"MANY": 20_000, "CLASSES": 20_000, "NARROWEST": 1e-4},
     "bound.theorem": {"FAR": 5, "ROUNDED": 1e-11, "HARDLY": .8},
-    "bound.cells": {"MANY": 500, "ATOMS": 4000, "FEWEST": 40, "MOST": 400, "TOL": .03, "WORTH": .1, "LEAST": .01},
+    "bound.cells": {"MANY": 500, "ATOMS": 4000, "FEWEST": 40, "MOST": 800, "TOL": .03, "GOAL": .05, "WORTH": .1, "LEAST": .01},
     "bound.slopes": {"FADED": 2e-3, "LEVELS": 40},
     "datasets._csv": {"FEW": 5, "SURE": 10, "MANY": 20}, "datasets.priors": {"CUT": 1e-9, "EFFORT": 10**8, "STALLED": 1e-6},
     "datasets.topics": {"STEPS": 10_000}, "datasets._arxiv": {"RIDGE": 1},

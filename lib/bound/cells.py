@@ -21,8 +21,9 @@ from lib.normal import expected_excess
 
 MANY = 500              # items above which atoms are merged, where they are not those of `lib.bound.merged`
 ATOMS = 4000            # cells of all features together, but no fewer than FEWEST of each and no more than MOST
-FEWEST, MOST = 40, 400
+FEWEST, MOST = 40, 800
 TOL = 0.03              # a narrower bracket is not aimed for: merging alone makes it as wide
+GOAL = 0.05             # for each feature, at first
 WORTH = 0.1             # of what a feature gains by learning faster, were all that is forwarded; weighs cells, not bounds
 LEAST = 0.01            # an information below this share of the average is none from below, and this share from above
 
@@ -85,7 +86,7 @@ def number(features):
     Examples
     --------
     >>> number(1), number(32), number(1000)
-    (400, 125, 40)
+    (800, 125, 40)
     """
     return min(max(ATOMS // features, FEWEST), MOST)
 

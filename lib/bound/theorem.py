@@ -293,7 +293,8 @@ def decomposition(problem, tol=1e-3, noise="basis", charges="paper", basis=None,
     tol : float
         Aim for the relative width of the bracket, or 0.1 tol noise_sd where the value is smaller.  Of more than 20,000 items that
         sum to 1, in the paper's charges and noise, magnitudes are merged first (`lib.bound.merged`), which costs less than .002;
-        of more than 500 whose charges are no price of x, atoms are (`lib.bound.cells`), which costs some .05.
+        of more than 500 whose charges are no price of x, atoms are (`lib.bound.cells`), which costs
+        some .05, and .1 where nearly all is to be earned by learning.
     noise : str
         "basis": feature j of item x is observed with variance basis_var / x_j^2, noise_sd^2 / x_j^2 as in the paper;
         "model": with noise_var, what is really seen given what is told: a little tighter, and the only choice with a basis or
@@ -453,6 +454,7 @@ def solved(pairs, times, tol):
     coarse, width = any(merging(pair) for pair in pairs), np.inf
     tol = max(tol, cells.TOL) if coarse else tol
     goal, floor = first_goal([piece for (_, piece), _ in pairs], tol)
+    goal = min(goal, cells.GOAL) if coarse else goal
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         while True:
             parts = list(pool.map(lambda pair: pair_bracket(pair, goal), pairs))
