@@ -111,6 +111,7 @@ def test_numbers_of_items_that_sum_to_one_are_those_of_one_table_each():
     assert found.lower <= total[2] and total[0] <= found.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", [.2, .5])
 def test_the_general_program_gives_the_old_theorem_where_items_sum_to_one(cost, monkeypatch):
     """To four digits: a program of signed atoms and charges of any kind, where all charges are a price of the feature."""
