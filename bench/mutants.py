@@ -318,7 +318,7 @@ def members(file):
 
 
 def is_compiled(path):
-    return re.search(rb"jit|intrinsic", (ROOT / path).read_bytes()) is not None
+    return re.search(rb"jit|intrinsic|import .*\bkernel\b", (ROOT / path).read_bytes()) is not None
 
 
 def key(mutant):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.posterior import Belief, jit
+from lib.posterior import Belief, as_feedback, jit
 from lib.problem import as_count, as_covariance, as_floats, as_scalar
 
 
@@ -91,13 +91,8 @@ def summary(X, y, noise_var):
     (array([[2., 1.],
            [1., 1.]]), array([5., 3.]))
     """
-    X, y = as_floats("X", X, 2), as_floats("y", y, 1)
-    if len(y) != len(X):
-        raise ValueError(f"y must have one element per row of X, got {len(y)} for {len(X)}")
-    noise_var = as_floats("noise_var", noise_var, np.ndim(noise_var))
-    if noise_var.shape not in ((), y.shape) or (noise_var <= 0).any():
-        raise ValueError(f"noise_var must be positive, one number or {len(y)}, got {noise_var}")
-    weighted = X / np.broadcast_to(noise_var, y.shape)[:, None]
+    X, y, noise_var = as_feedback(X, y, noise_var)
+    weighted = X / noise_var[:, None]
     return weighted.T @ X, weighted.T @ y
 
 

@@ -354,6 +354,19 @@ def update(mu, Sigma, x, y, noise_var):
     return step(belief, _item(x, len(belief.mu)), as_scalar("y", y), as_scalar("noise_var", noise_var, 0))
 
 
+def as_feedback(X, y, noise_var, k=None):
+    """X (n, k), y (n,) and the noise variances (n,) of one user's feedback, checked; `noise_var` may be one number, k any."""
+    X, y, noise_var = as_floats("X", X, 2), as_floats("y", y, 1), as_floats("noise_var", noise_var, np.ndim(noise_var))
+    k = X.shape[1] if k is None else k
+    if X.shape != (len(y), k):
+        raise ValueError(f"X must have shape {(len(y), k)}, got {X.shape}")
+    if noise_var.shape not in ((), y.shape):
+        raise ValueError(f"noise_var must be one number or have shape {y.shape}, got {noise_var.shape}")
+    if (noise_var <= 0).any():
+        raise ValueError(f"noise_var is {noise_var.min()}: it must be positive")
+    return X, y, np.broadcast_to(noise_var, y.shape)
+
+
 def batch(mu, Sigma, X, y, noise_var):
     """The belief after all rows of X at once: the regression that the rank-one steps must add up to.
 
@@ -384,16 +397,8 @@ def batch(mu, Sigma, X, y, noise_var):
     array([1.])
     """
     mu, Sigma = _checked(mu, Sigma)
-    X, y = as_floats("X", X, 2), as_floats("y", y, 1)
-    if X.shape[1] != len(mu) or len(y) != len(X):
-        raise ValueError(f"X must have shape {(len(y), len(mu))}, got {X.shape}")
-    noise_var = as_floats("noise_var", noise_var, np.ndim(noise_var))
-    if noise_var.shape not in ((), y.shape):
-        raise ValueError(f"noise_var must be one number or have shape {y.shape}, got {noise_var.shape}")
-    if (noise_var <= 0).any():
-        raise ValueError(f"noise_var is {noise_var.min()}: it must be positive")
-    L = factor(Sigma)
-    root = np.sqrt(np.broadcast_to(noise_var, y.shape))
+    X, y, noise_var = as_feedback(X, y, noise_var, len(mu))
+    L, root = factor(Sigma), np.sqrt(noise_var)
     A = (X @ L) / root[:, None]
     prec = np.eye(len(mu)) + A.T @ A
     mean = np.linalg.solve(prec, A.T @ ((y - X @ mu) / root))

@@ -156,10 +156,10 @@ def test_hindsight_against_quadrature():
 
 def test_full_observation_of_two_items_by_enumeration():
     problem = make_problem([[1, 0], [0, 1]], [.5, .5], [0, 0], [[1, .5], [.5, 1]], 1, .1, .5)
-    index = np.array([[0, 0], [0, 1]])
+    index = np.array([[0, 0], [0, 1], [1, 0]])
     sd = relaxations.revealed_sd(compile_problem(problem), index)
-    assert sd[:, 0] == pytest.approx([0, 0])
-    assert sd[:, 1] == pytest.approx([np.sqrt(1 / 2), np.sqrt(.25 / 2)])
+    assert sd[:, 0] == pytest.approx([0, 0, 0])
+    assert sd[:, 1] == pytest.approx([np.sqrt(1 / 2), np.sqrt(.25 / 2), np.sqrt(.25 / 2)])
 
 
 @pytest.mark.parametrize("change, words", [

@@ -1,13 +1,17 @@
 """Very many items: what is sampled above a threshold, what stays exact, and that memory grows with n k alone."""
+import re
 import tracemalloc
+from typing import NamedTuple
 
 import naive
+import numba
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from lib import bound, dp, policies, posterior, simulate, streams
 from lib.bound import catalogue, penalty
+from lib.fetch import ask
 from lib.policies import directions, index, lookahead
 from lib.problem import make_problem, noise_var
 from lib.simulate import instances
@@ -131,6 +135,23 @@ def test_memory_asked_for_ahead_changes_no_bit(problem, monkeypatch):
         found.append(simulate.episodes(problem, arms, 9, 30))
     assert np.array_equal(found[0].decisions, found[1].decisions) and np.array_equal(found[0].rewards, found[1].rewards)
     assert 0 < found[0].decisions.mean() < 1
+
+
+class Record(NamedTuple):
+    one: np.ndarray
+    size: np.ndarray
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without compilation nothing is asked")
+def test_a_kernel_asks_for_memory_to_be_read_and_kept_near():
+    """The instruction is in what is compiled: address, read, keep, data; a field that is no array is refused."""
+    @numba.njit
+    def kernel(record, first, last):
+        ask(record, "size", first, last)
+    kernel(Record(np.zeros(2), np.zeros(40)), 3, 20)
+    assert re.search(r"call void @llvm\.prefetch\.p0(i8)?\((ptr|i8\*) [^,]+, i32 0, i32 3, i32 1\)", kernel.inspect_llvm(kernel.signatures[0]))
+    with pytest.raises(numba.TypingError):
+        kernel(Record(np.zeros(2), 1.0), 3, 20)
 
 
 def test_information_directed_sampling_over_sampled_items_is_that_over_all_nearly_always():

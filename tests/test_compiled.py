@@ -136,6 +136,8 @@ def test_where_nothing_can_be_written_code_is_kept_for_one_process(small):
     said, aside = run(small, PLACE, HOME=str(small / "_build"), TMPDIR=str(home))
     assert said.startswith(str(home / "numba-")) and not Path(said).parent.exists()
     assert aside.count("RuntimeWarning") == 1 and "cannot be written" in aside
+    gone = PLACE + "; import shutil; shutil.rmtree(os.path.dirname(os.environ['NUMBA_CACHE_DIR']))"       # before the process ends
+    assert "Error" not in run(small, gone, HOME=str(small / "_build"), TMPDIR=str(home))[1]
 
 
 @pytest.mark.slow

@@ -14,11 +14,11 @@ def test_the_edge_is_what_full_observation_earns_and_errs_upward(gamma, b, mass)
     edge = upper.full_observation_edge(program, 5, .3 / b**.5, b)
     n = np.arange(1, int(40 / (1 - gamma)))             # items of any size; k of them tell something
     k = n if mass == 1 else np.arange(1, 250)
-    chance = np.eye(n.size) if mass == 1 else binom.pmf(k, n[:, None], mass)
+    weight = gamma**n if mass == 1 else gamma**n @ binom.pmf(k, n[:, None], mass)
     t = np.sqrt(1 / b - 1 / (b + k))
     for l in range(-5, 6):
         a = abs(l) * .3 / b**.5
-        total = .7 * gamma**n @ chance @ (t * norm.pdf(a / t) - a * norm.sf(a / t))
+        total = .7 * weight @ (t * norm.pdf(a / t) - a * norm.sf(a / t))
         assert total <= edge[5 + l] <= 1.12 * total
 
 

@@ -73,6 +73,18 @@ def test_the_shrunk_law_is_dominated_wherever_the_lattice_lies(d, shift, reach):
     assert loss[mid].max() < (0.3 if d < 0.7 else 0.4) * d * d                # and close: second order in d
 
 
+@pytest.mark.parametrize("reach, d", [(3.0, .2), (3.0, .7), (4.5, .06), (4.5, .5), (8.25, .7)])
+def test_the_shrunk_law_meets_the_condition_of_its_proposition_and_hardly_more(reach, d):
+    """The proposition "Lower law", at distance 0 and one cell beyond the reach, in logarithms."""
+    t = 1.3
+    t1 = quadrature.shrunk(t, d * t, reach)
+    loss, eps = t * t - t1 * t1, d * t / t1
+    delta = loss / t**2
+    h = 1 + (1 - delta) / delta * np.log(1 - delta)
+    spare = [np.log(loss * t1 / t / (d * t / 2) ** 2) + z * z * (h / 2 - eps * eps / 8) for z in (0, reach + eps)]
+    assert -1e-12 <= min(spare) < .01
+
+
 def test_a_step_too_small_for_the_lattice_has_no_lower_law():
     assert np.isnan(quadrature.shrunk(0.05, 1.0, 4.5))
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lib.dp import certified, program, quadrature, upper
+from lib.dp import certified, general_upper, program, quadrature, upper
 from lib.dp.grid import make_program, no_worse
 from lib.dp.upper import Level, UpperGrid
 
@@ -17,8 +17,9 @@ def psi(z):
     return z * norm.cdf(z) + norm.pdf(z)
 
 
+@pytest.mark.parametrize("general", (False, True))
 @pytest.mark.parametrize("ratio, within", ((1.01, 1e-8), (1.1, 1e-4), (2.0, .3), (6.0, 1.0)))
-def test_the_chord_is_the_logarithm_s_erring_upward(ratio, within):
+def test_the_chord_is_the_logarithm_s_erring_upward(ratio, within, general):
     """Series for the power and for what full observation is worth, against exp, log and the normal law."""
     K, b, d, n = 3.0, 2.0, .07, 60
     m = np.arange(-n, n + 1) * d
@@ -35,7 +36,12 @@ def test_the_chord_is_the_logarithm_s_erring_upward(ratio, within):
     for share in (.03, .4, .9):
         at, ours = b + share * (top - b), D(b)
         falls = K * norm.pdf(m * math.sqrt(b)) / (2 * b**1.5)
-        upper.chord(Level(b, d, ours, known(b)), Level(top, d, D(top), known(top)), falls, at)
+        if general:                                     # with the derivatives of `known` in b, without sign
+            a = 1.5 / b + m * m / 2
+            rows = np.array([known(b), falls, falls * a, falls * (a * a + 1.5 / b**2)])
+            general_upper.chord(ours, rows, D(top) + known(top), share, at - b, (b, top))
+        else:
+            upper.chord(Level(b, d, ours, known(b)), Level(top, d, D(top), known(top)), falls, at)
         exact = math.sqrt(at) * np.exp((1 - share) * log(b) + share * log(top)) - known(at)
         assert (ours >= np.minimum(exact, D(b)) - 1e-13).all()
         assert (ours - np.maximum(np.minimum(exact, D(b)), 0)).max() <= within * D(b).max()

@@ -75,6 +75,30 @@ def test_the_rule_errs_by_less_than_its_bound(p, h):
         assert abs(h * (weight * u(nodes) * norm.pdf(nodes, m, t)).sum() - exact) <= bound + 1e-14
 
 
+@pytest.mark.parametrize("p, h", ((4, .5), (16, 2.0)))
+def test_that_bound_is_the_one_of_the_proof(p, h):
+    """With the largest real and imaginary part on the ellipse found on its points, z = h cosh(log rho + i angle)."""
+    t, t_next, top = .9, .8, .7
+    grow = t**-2 + t_next**-2
+    rho = max(1.2, math.sqrt(8 * p / grow) / h)
+    ellipse = h * np.cosh(math.log(rho) + 1j * np.linspace(0, 2 * math.pi, 721))
+    a, c = ellipse.real.max(), ellipse.imag.max()
+    each = 4.3 * h / t * rho**(-2 * p) / (1 - rho**-2) * (top + a - h) * math.exp(c * c * grow / 2)
+    near = norm.pdf(0) * (a / h + 3) + t / (2 * h)
+    assert gittins.rule_errors(h, t, t_next, top, p)[0] == pytest.approx(each * near, rel=1e-4)
+
+
+@pytest.mark.parametrize("b", (.2, 1.0, 900.0))
+def test_far_out_the_put_is_worth_no_more_than_full_observation_and_the_perpetual_put(b):
+    gamma, s, t = .8, b**-.5, math.sqrt(1 / b - 1 / (b + 1))
+    rate = math.sqrt(-2 * math.log(gamma)) / t
+    for m in (0, .5 * s, 3 * s):
+        plain = min(s * norm.pdf(m / s) - m * norm.sf(m / s), math.exp(-rate * m - 1) / rate)
+        assert plain <= gittins.far_bound(m, b, gamma) <= plain * (1 + 1e-8)
+    edge = gittins.reach(b, gamma, 1e-6)
+    assert gittins.far_bound(edge, b, gamma) <= 1e-6 < gittins.far_bound(edge * (1 - 1e-6), b, gamma)
+
+
 def test_the_rule_of_the_sweep_is_exact_to_rounding():
     """Powers up to degree 2p - 1, in rational numbers: `rounding` allows some units for points and weights."""
     point, weight = ([Fraction(float(number)) for number in part] for part in gittins.rule(gittins.POINTS))
@@ -128,6 +152,11 @@ def test_the_kept_table_is_what_is_computed():
     assert indices.outward(1 / 3, indices.ROUND_CEILING) == "0.33333333334"
 
 
+def test_the_transcribed_table_is_within_its_digits():
+    for gamma, column in indices.TRANSCRIBED.items():
+        assert dp.gittins_index(0.0, 1 / column.index.to_numpy(), gamma).value == pytest.approx(column.to_numpy(), abs=1e-3)
+
+
 def test_break_even_costs_follow_the_tolerance_and_need_no_table_for_one_arm():
     for tol in (1e-3, 1e-5, 1e-7):
         table = dp.solve([0, 1], [.5, .5], .9, .5, 2.0, tol=tol, certify=False, between=False)
@@ -141,6 +170,7 @@ def test_break_even_costs_of_other_magnitudes_come_from_the_tables_bracket():
     """One arm dressed up as two magnitudes, the second too rare to matter, and a table that proves nothing."""
     table = dp.solve([.999999, 1], [1e-6, 1 - 1e-6], .7, 1, 1, tol=1e-2)
     cost, arm = dp.indifference_cost(table, 0.0, 1.0), dp.gittins_index(0.0, 1.0, .7)
+    assert as_arm(dp.solve([1, 2], [.5, .5], .7, 1, 1, certify=False, info=[1, 1])) is None       # alike in information alone
     assert as_arm(table) is None and cost.lower <= arm.value <= cost.upper and cost.upper - cost.lower < .05 * arm.value
     with pytest.raises(ValueError, match="certify"):
         dp.indifference_cost(dp.solve([.5, 1], [.5, .5], .7, 1, 1, tol=.1, certify=False), 0.0, 1.0)

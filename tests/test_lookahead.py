@@ -45,6 +45,33 @@ def test_knowledge_gradient_equals_the_loops():
     agree(p, [policies.knowledge_gradient(a) for a in ALPHAS], decisions)
 
 
+@pytest.mark.kernels
+def test_an_item_at_a_tie_is_forwarded_for_what_its_feedback_adds():
+    """All are worth their cost, and nothing is learned from the fourth, which has no feature."""
+    arms = [policies.knowledge_gradient(), policies.scores(), policies.scores(0)]
+    run = simulate.episodes(problem(mu=np.zeros(3), cost=0.0), arms, 40, horizon=1)
+    assert np.array_equal(run.decisions[:2], [run.items != 3] * 2) and (run.items == 3).any() and not run.decisions[2].any()
+
+
+@pytest.mark.kernels
+def test_a_bound_on_the_gradient_takes_the_largest_step_of_each_part():
+    """Coming items in parts, more of them than are worked on side by side: decisions are those of the loops, too."""
+    rng, n = np.random.default_rng(1), lookahead.LANES + 9
+    p = make_problem(rng.normal(size=(n, 2)), np.full(n, 1 / n), [.1, .2], [[1, .3], [.3, .5]], 1, .6, .7)
+    arms = [policies.knowledge_gradient()]
+    ahead, along, k = lookahead.make_lookahead(p, arms, 9), p.Sigma @ p.items[5], 2
+    state = lookahead.State(p.mu.copy(), p.Sigma.copy(), np.zeros(n, np.int64), np.empty((k, k)), np.array([0, 0, 0, 1, 0, 0]),
+                            np.zeros(1, np.int8), np.empty(2), np.empty((k, 4)), np.empty(5), np.empty(4), np.empty(4))
+    assert not lookahead.too_little(posterior.compile_problem(p), ahead, state, 5, 0.0)
+    want = [max(abs(naive.inner(p.items[j], along)) for j in range(n) if ahead.parts.of[j] == g) for g in range(lookahead.PARTS)]
+    assert state.steps == pytest.approx(want, rel=1e-12) and len(set(want)) == 4
+    run = simulate.episodes(p, arms, 3, horizon=9)
+    for r in range(3):
+        assert np.array_equal(run.decisions[0, r], naive.belief_decisions(
+            p, lambda mu, Sigma, i, n: naive.knowledge_gradient(p, mu, Sigma, i) > p.cost - naive.inner(p.items[i], mu),
+            run.items[r], run.feedback[r]))
+
+
 def test_knowledge_gradient_equals_quadrature():
     """E over the feedback of the best that each later item can then be worth, less what it is worth now."""
     p = problem()

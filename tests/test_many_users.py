@@ -31,7 +31,9 @@ def test_who_is_silent_for_ever_costs_a_unit_a_user(kept):
 
 
 def test_rows_are_sums_over_users_and_a_shifted_cost_is_found_out():
-    found = many_users.many_users(SMALL, 3, ("right",), ("simulated",))
+    found = many_users.many_users(SMALL, 3, ("right", "too low"), ("simulated",))
+    assert found.index.is_unique and set(found.start) == {"right", "too low"}
+    found = found[found.start == "right"]
     problem, alpha = many_users.instance("simulated")
     services = many_users.field(alpha)
     served = simulate.serve(problem, list(services.values()), many_users.beginning(problem, 0.0), seed=3, **SMALL)
@@ -46,6 +48,12 @@ def test_rows_are_sums_over_users_and_a_shifted_cost_is_found_out():
     assert abs(first.z) > 6 and first.service == "Optimism" and first["first"] == 11
     with pytest.raises(ValueError, match="nothing in common"):
         many_users.apart(found, found.assign(start="nowhere"))
+
+
+def test_a_start_guesses_that_users_differ_alike_in_every_direction():
+    problem = make_problem(np.eye(3), [.5, .3, .2], [0, 0, 0], np.diag([.2, .4, .6]), 1, .1, .9)
+    begun = many_users.beginning(problem, 0.0)
+    assert begun.guess == pytest.approx(.4 * np.eye(3)) and np.trace(begun.guess) == pytest.approx(np.trace(problem.Sigma))
 
 
 def test_one_item_a_user_hears_the_users_spread_as_noise():

@@ -51,3 +51,8 @@ def test_what_is_planted_is_another_program(path):
 
 def test_the_sample_is_the_same_in_every_run(tmp_path):
     assert found(tmp_path) == found(tmp_path)
+
+
+def test_a_module_with_kernels_is_known_by_whatever_compiles_them():
+    found = [path for path in ("lib/fetch.py", "lib/dp/gittins.py", "lib/posterior.py", "lib/dp/upper.py", "lib/problem.py") if mutants.is_compiled(path)]
+    assert found == ["lib/fetch.py", "lib/dp/gittins.py", "lib/posterior.py", "lib/dp/upper.py"]

@@ -62,6 +62,17 @@ def test_a_narrow_picture_has_its_panels_below_one_another_and_letters_of_nine_p
     assert min(size for size, _ in narrow.letters(small)) * SHOWN / ((small.get_tightbbox().width + PAD) * 72) >= 9
 
 
+def test_room_is_made_for_what_stands_beyond_either_side():
+    figure = mpl.figure.Figure((narrow.WIDTH, 2), layout="constrained")
+    figure.subplots()
+    texts = [figure.text(-.12, .5, "left", fontsize=12), figure.text(.95, .5, "a long name", fontsize=12)]
+    left, right = (mpl.text.Text.get_window_extent(text, FigureCanvasAgg(figure).get_renderer()) for text in texts)
+    beyond = -left.x0 / figure.bbox.width, right.x1 / figure.bbox.width - 1
+    assert min(beyond) > .05
+    rect = narrow.readable(figure).get_layout_engine().get()["rect"]
+    assert rect == pytest.approx((beyond[0], 0, 1 - sum(beyond), 1), abs=.01)
+
+
 def test_the_narrow_picture_lies_inside_the_other():
     png = b64decode(narrow.shown(main_figure()))
     inner = extension.inside(png)

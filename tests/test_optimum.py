@@ -103,6 +103,19 @@ def test_bracket_holds_a_simulated_policy(table):
     assert mean + 3 * se > bracket.lower - .08                        # tuned UCB is close to the optimum
 
 
+def test_between_its_nodes_the_table_of_a_plane_is_that_plane():
+    """Also at another cost, which is a change of the mean."""
+    grids, shift = (.5 * np.arange(4), .25 * np.arange(3) - .2), np.array([.5, .25])
+
+    def plane(mu):
+        return 1 + 2 * mu[0] - 3 * mu[1]
+    nodes = plane(np.meshgrid(*grids, indexing="ij"))
+    lower = np.stack([nodes, np.full(nodes.shape, 2.0), np.full(nodes.shape, -3.0)], axis=-1)
+    made = optimum.Table(*grids, nodes, lower, .1, shift)
+    assert optimum.value(made, [.7, -.1]) == pytest.approx([plane([.7, -.1])] * 3)
+    assert optimum.value(made, [.7, .1], .3) == pytest.approx([plane(np.array([.7, .1]) - .2 * shift)] * 3)
+
+
 def test_zero_item_and_unequal_noise():
     problem = make_problem([[0, 0], [1, .5]], [.3, .7], [.1, .1], [[1, 0], [0, .5]], .5, .2, .7)
     bracket = optimum.value(optimum.solve(problem, step=.2, depth=10), problem.mu)

@@ -48,6 +48,26 @@ def test_one_command_gives_one_table_in_which_the_known_winner_wins(folder, tmp_
     assert all(claim in said for claim in found.index)
 
 
+def test_half_as_many_users_tune_and_two_at_least(monkeypatch):
+    asked = []
+
+    def run(spec):
+        asked.append(spec)
+        raise KeyError("enough")
+    monkeypatch.setattr(own.runner, "run", run)
+    for users in (1500, 2):
+        with pytest.raises(KeyError, match="enough"):
+            own.verdicts("ratings", users, [3.2, 3.3])
+    assert [(spec.replications, spec.tuning, spec.costs) for spec in asked] == [((n, n), (m, m), (3.2, 3.3)) for n, m in ((1500, 750), (2, 2))]
+
+
+def test_claims_are_printed_and_the_exit_code_is_zero(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BOOK_YELP", "")
+    claim = pd.DataFrame([("IV-A", "The sky is blue.", "holds", "seen")], columns=ledger.Claim._fields[:4])
+    monkeypatch.setattr(own, "verdicts", lambda name, users, costs: claim)
+    assert own.main(["ratings", str(tmp_path)]) == 0 and "The sky is blue." in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("given, words", (
     (["ratings", "nowhere"], "nowhere"), (["ratings", "{folder}", "--users", "1"], "users must be an integer of at least 2, got 1"),
     (["ratings", "{folder}", "--costs", "nan"], "costs"), (["documents", "{folder}"], "CLICKS"),

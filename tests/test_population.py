@@ -5,6 +5,7 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from lib.population import Users, climb, estimate, log_likelihood, pooled, summary
+from lib.posterior import batch
 
 
 def crowd(seed, users=5, k=2, most=4, singular=False):
@@ -105,7 +106,7 @@ def test_what_is_refused():
     users = Users(np.ones((1, 1, 1)), np.ones((1, 1)))
     for wrong, message in ((lambda: pooled([0], [[1]], [[1]], [[1, 0], [0, 1]], [1]), "gram must have shape"),
                            (lambda: pooled([0], [[1]], [[1]], [[1]], [1, 2]), "moment must have one"),
-                           (lambda: summary([[1.0]], [1, 2], 1), "y must have one"), (lambda: summary([[1.0]], [1], 0), "noise_var must"),
+                           (lambda: summary([[1.0]], [1, 2], 1), "X must have shape"), (lambda: summary([[1.0]], [1], 0), "noise_var is 0"),
                            (lambda: estimate(users, [0], [[1]], [[0]]), "guess must be positive"),
                            (lambda: estimate(users, [0, 0], [[1]], [[1]]), "start must have one"),
                            (lambda: log_likelihood(users, [0, 0], [[1]]), "mu must have one"),
@@ -113,3 +114,14 @@ def test_what_is_refused():
                            (lambda: log_likelihood(Users(np.ones((1, 1, 2)), np.ones((1, 1))), [0], [[1]]), "gram of users must")):
         with pytest.raises(ValueError, match=message):
             wrong()
+
+
+@pytest.mark.parametrize("X, y, noise_var", [([[1.0]], [1, 2], 1), ([[1.0]], [1], 0), ([[1.0], [2.0]], [1, 2], [1, -1]), ([[1.0]], [1], [1, 1]),
+                                             ([[np.nan]], [1], 1), ([[1.0]], [np.inf], 1), ([[1.0]], ["a"], 1), ([1.0], [1], 1)])
+def test_a_users_feedback_is_refused_in_the_same_words_everywhere(X, y, noise_var):
+    said = []
+    for wrong in (lambda: summary(X, y, noise_var), lambda: batch([0.0], [[1.0]], X, y, noise_var)):
+        with pytest.raises(ValueError) as error:
+            wrong()
+        said.append(str(error.value))
+    assert said[0] == said[1]

@@ -159,6 +159,17 @@ def test_a_silent_service_stays_silent_and_says_so():
     assert (np.ptp(found.away, axis=2) == 0).all()
 
 
+def test_what_a_user_pays_is_discounted_worth_less_the_cost():
+    """Without noise feedback is the worth."""
+    met = services.crowd(TRUTH._replace(noise_sd=1e-12), 3, 0, 40, HORIZON)
+    plain = [[TRUTH.gamma**n * (y - TRUTH.cost) for n, y in enumerate(row, 1)] for row in met.feedback]
+    assert met.pay == pytest.approx(np.array(plain), abs=1e-10)
+
+
+def test_sixteen_runs_of_200_users_unless_asked_otherwise():
+    assert simulate.serve(TRUTH, [Service(policies.exploit(), "nothing")], START, horizon=1).rewards.shape == (1, 16, 200)
+
+
 def test_services_meet_the_same_users_whatever_stands_beside_them():
     pair = [Service(policies.exploit()), Service(policies.ucb(.5), "prior", "drawn")]
     both, alone = simulate.serve(TRUTH, pair, START, 9, 5, 8, 4), simulate.serve(TRUTH, pair[1:], START, 9, 2, 8, 4)

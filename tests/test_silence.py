@@ -65,6 +65,31 @@ def test_a_finer_lattice_lies_within_a_coarser_one():
         assert a.lower <= b.lower <= b.upper <= a.upper
 
 
+def test_a_step_of_a_function_that_jumps_and_the_bound_on_its_curvature():
+    """f jumps at the threshold of the next level and bends at its nodes: mean and second derivative term by term."""
+    sweep = silence.Sweep(1.0, .9, 1, *silence.lattices(1.0, np.array([2.0, 0.0]), .5))
+    rng, slope, d, t, start = np.random.default_rng(1), 10.0, sweep.d[0], sweep.step[0], sweep.start[1]
+    y = start + sweep.d[1] * np.arange(sweep.count[1])
+    f = 7 + np.cumsum(rng.uniform(0, .2, len(y)))
+    mean, curved = silence.ahead(sweep, 0, f, slope)
+    kinks = np.diff(np.concatenate([[0], np.diff(f) / sweep.d[1], [slope]]))
+    for i in range(len(mean)):
+        m = sweep.start[0] + d * (i + np.linspace(0, 1, 40)[:, None])
+        z, jump = (m - y) / t, (m - start) / t
+        exact = f[0] * norm.cdf(jump[0]) + (kinks * t * (z[0] * norm.cdf(z[0]) + norm.pdf(z[0]))).sum()
+        second = (kinks * norm.pdf(z)).sum(1) / t - f[0] * (jump * norm.pdf(jump))[:, 0] / t**2
+        assert mean[i] == pytest.approx(exact[0], rel=1e-7)
+        apart = (np.abs(kinks) * norm.pdf(z)).sum(1) / t + f[0] * (np.abs(jump) * norm.pdf(jump))[:, 0] / t**2
+        assert np.abs(second).max() <= curved[i] * (1 + 1e-9) and curved[i] <= 2 * apart.max()
+
+
+def test_ends_are_those_of_one_sweep_on_either_side():
+    problem, levels = lone(-.2, noise_sd=2.0, var=3.0), silence.lattices(4 / 3, np.full(41, .2), .5)
+    found = simulate.threshold_rule(problem, .2, 40, .5).value
+    ends = [2 * .9 * silence.bound(silence.Sweep(1.0, .9, side, *levels), .1) for side in (-1, 1)]
+    assert (found.lower, found.upper) == pytest.approx(ends, rel=1e-12) and ends[0] < ends[1]
+
+
 def test_a_chord_that_counts_as_the_function_is_found_out(monkeypatch):
     """Without the allowance for curvature the bracket misses the value that the other method has."""
     whole, (value, error) = silence.ahead, simulate.decoupled(lone(-.2), policies.exploit())

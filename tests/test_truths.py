@@ -4,6 +4,7 @@ import pytest
 from scipy import integrate, stats
 
 from lib import bound, policies, posterior, simulate
+from lib.bound import told
 from lib.experiments import published, robustness, self_selected, with_level
 from lib.problem import make_problem, noise_var
 from lib.simulate import full_first_of, full_observation_of, hindsight_of, informed, make_truth, meet, play, play_informed, truths
@@ -45,6 +46,34 @@ def test_no_drift_is_drift_zero():
     still = meet(make_truth(PROBLEM, drift=0.0), 20, 8).worth
     slow = meet(make_truth(PROBLEM, drift=1e-14), 20, 8).worth
     assert np.allclose(still, slow, atol=1e-5) and not np.allclose(still, meet(make_truth(PROBLEM, drift=.1), 20, 8).worth, atol=.1)
+
+
+@pytest.mark.parametrize("first", [-1, 2])
+def test_what_is_tracked_is_what_conditioning_on_all_tastes_at_once_explains(first):
+    """Users and feedback with spreads of their own: each reader's variance that the feedback before explains."""
+    rng, drift, R, T, k = np.random.default_rng(7), .2, 3, 5, len(PROBLEM.mu)
+    index, spread, loud = rng.integers(0, len(PROBLEM.items), (R, T)), np.array([.4, 1.0, 2.5]), rng.uniform(.3, 3, (R, T + 1))
+    found = told.tracked_sd(posterior.compile_problem(PROBLEM), index, first, drift, spread, loud)
+    for r in range(R):
+        met, noise = ([first, *index[r]], loud[r]) if first >= 0 else (index[r], loud[r, 1:])
+        lag = np.abs(np.subtract.outer(np.arange(len(met)), np.arange(len(met))))
+        X = PROBLEM.items[met]
+        joint = np.sqrt(1 - drift)**lag * (X @ (spread[r] * PROBLEM.Sigma) @ X.T)
+        for n in range(T):
+            at = n + len(met) - T
+            cross = joint[:at, at]
+            explained = cross @ np.linalg.solve(joint[:at, :at] + np.diag(noise[:at] * noise_var(PROBLEM)[met[:at]]), cross)
+            assert found[r, n] == pytest.approx(np.sqrt(explained), rel=1e-9, abs=1e-9)
+
+
+def test_spreads_below_one_are_spreads():
+    small, large = bound.full_observation_told(PROBLEM, 2, 0, spread=[.25, .25]), bound.full_observation_told(PROBLEM, 2, 0, spread=[1, 1])
+    assert (small < large).all()
+
+
+def test_a_known_taste_is_worth_what_its_item_pays():
+    problem = make_problem([[1.0]], [1], [.5], [[0.0]], 1, .2, .9)
+    assert full_first_of(make_truth(problem), 2).mean == pytest.approx(9 * .3, rel=1e-9)
 
 
 def test_the_first_forward_exact_agrees_with_the_books_bound():
@@ -101,9 +130,10 @@ def test_the_filter_is_the_conditional_law_of_all_tastes_at_once(name):
     assert np.abs(tracked(other, items, feedback) - expected).max() > 1e-3, "a drift that is wrong by 0.02 must be seen"
 
 
-def test_decisions_under_drift_follow_the_dense_law():
-    truth = make_truth(PROBLEM, drift=.15)
-    stream, rule = meet(truth, 6, 14, 5).stream, policies.ucb(.4)
+@pytest.mark.parametrize("drift, users, horizon", [(.15, 6, 14), (.6, 150, 2)])
+def test_decisions_under_drift_follow_the_dense_law(drift, users, horizon):
+    truth = make_truth(PROBLEM, drift=drift)
+    stream, rule = meet(truth, users, horizon, 5).stream, policies.ucb(.4)
     _, (decisions,) = play_informed(truth, [rule], stream)
     for items, feedback, went in zip(stream.items, stream.feedback, decisions):
         for n in range(len(items)):
@@ -243,9 +273,19 @@ def test_a_study_is_paired_and_the_best_informed_policy_is_worth_100():
     assert np.allclose(best.share, 100) and np.allclose(best.share_se, 0) and np.isfinite(table.first_exact).all()
 
 
+@pytest.mark.slow
+def test_other_users_earn_what_the_published_table_says():
+    table = published.load("robustness")
+    rows = table[(table.instance == "simulated") & (table.policy == "UCB")]
+    again = robustness.again(rows, ["UCB"], 100, 3)
+    assert len(again) == len(rows) and np.abs(again.z).max() < 5 and np.abs(again.fresh - again.value).max() > 0
+
+
 def test_the_published_table_is_whole_and_below_its_bounds():
     table = published.load("robustness")
     assert {*zip(table.instance, table.cost)} == set(robustness.INSTANCES)
     assert table.groupby(["instance", "cost", "truth"]).policy.nunique().min() >= 11
+    for name, rows in table.groupby("instance"):
+        assert set(rows.users) == {{**robustness.SIZES, **robustness.SMALLER.get(name, {})}["users"]}
     limit = table[["full_observation", "first_exact"]].min(axis=1) + 4 * np.hypot(table.se, table.full_observation_se)
     assert (table.value <= limit).all() and (table.share[table.policy == robustness.BEST] == 100).all()

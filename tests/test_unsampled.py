@@ -49,6 +49,14 @@ def test_the_majorant_touches_where_the_tangent_from_nothing_does():
     assert envelope.majorant(1.0, v, 0.0, 99.0, TABLE)[0] > 1.5 * envelope.rise(1.0, v)[0]
 
 
+def test_the_majorant_is_nowhere_below_the_function_at_the_ends_of_cells():
+    """There the touching point is read as it stands, a hair above the true one: below it a tangent would cut the function."""
+    for i in range(1, envelope.CELLS, 7):
+        low = i / envelope.CELLS
+        assert envelope.majorant(1.0, low, low, 9.0, TABLE)[0] >= F(1.0, low)
+        assert TABLE[0, i] > envelope.touching(low)
+
+
 def signed(seed, k=2, n=3, noise="features", cost=None, gamma=.8):
     """A random problem with items of any sign and norm, sometimes with a prior that is nearly singular."""
     rng = np.random.default_rng(seed)
@@ -197,6 +205,8 @@ def test_items_that_teach_nothing_and_preferences_that_are_known():
 def test_many_items_take_tangents_and_one_forward(monkeypatch):
     problem = signed(4, k=3, n=6)
     dense = bound.certified(problem, 1).upper
+    monkeypatch.setattr(unsampled, "MANY", 6)               # as many are not too many
+    assert bound.certified(problem, 2, 3).upper <= dense * (1 + 1e-9)
     monkeypatch.setattr(unsampled, "MANY", 5)
     assert dense <= bound.certified(problem, 1).upper <= 1.1 * dense + .02
     with pytest.raises(ValueError, match="depth is 2: with 6 items, more than 5, it must be at most 1"):
@@ -235,6 +245,7 @@ def test_planted_errors_are_found():
 
 def test_the_closing_cost_is_where_the_bound_is_zero():
     problem = make_problem([[1.0]], [1], [0.0], [[1.0]], 1.0, 0.0, .5)
+    assert kept.row("here", problem, .1, 0)["upper"] == bound.certified(problem._replace(cost=.1), 0).upper
     tried = dict(kept.closing(problem, 2, 0.0, 2.0, .05))
     assert all((upper == 0) == (cost >= min(c for c, u in tried.items() if u == 0)) for cost, upper in tried.items())
     with pytest.raises(ValueError, match="low is 1.0: there the bound is 0.0"):
@@ -245,6 +256,10 @@ def test_the_closing_cost_is_where_the_bound_is_zero():
 
 def test_the_kept_table_is_what_the_code_gives():
     table = published.load("unsampled")
+    for name, depths in kept.FROM.items():                  # every cost of the experiment from the least of each depth on
+        rows = table[(table.experiment == name) & table.cost.isin(SPECS[name].costs)]
+        wanted = {(depth, cost) for depth, least in depths.items() for cost in SPECS[name].costs if cost >= least}
+        assert set(zip(rows.depth, rows.cost)) == wanted
     films = build(SPECS["ratings"])[0]
     for cost, depth in ((3.8, 1), (4.0, 1), (4.0, 2), (4.5, 3)):
         row = table[(table.experiment == "ratings") & (table.cost == cost) & (table.depth == depth)].iloc[0]

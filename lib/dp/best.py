@@ -230,3 +230,18 @@ def forward_values(grid, m, b, info):
                 share = (b[n] + info - levels[down]) / (levels[up] - levels[down])
                 out[n] = share * step_to(grid, up, m[n], b[n], info) + (1 - share) * step_to(grid, down, m[n], b[n], info)
     return out
+
+
+@nb.njit(cache=True, nogil=True)
+def advance(grid, m, b, info):
+    """E w(m + t Z, b + info) - w(m, b) at one point, not below 0: what feedback that teaches `info` adds to the value.
+
+    Feedback that teaches less than the next level is away counts as that share of the step to it, as in `atoms_at`;
+    `forward_values` counts it as the whole step.
+    """
+    levels, now = grid.levels, values(grid, np.array([m]), np.array([b]))[0]
+    up = np.searchsorted(levels, b * (1 + 1e-13), side="right")
+    if up < levels.size and levels[up] - b > info:
+        share = info / (levels[up] - b)
+        return max(share * (step_to(grid, up, m, b, info) - now), 0.0)
+    return max(forward_values(grid, np.array([m]), np.array([b]), info)[0] - now, 0.0)

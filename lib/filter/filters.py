@@ -11,8 +11,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import streams
+from lib.dp import Table
+from lib.dp.program import exploration_benefit
 from lib.filter import files
-from lib.filter.shared import Known, foreign, put, share
+from lib.filter.shared import Known, foreign, noise_of, put, share
 from lib.policies import lookahead
 from lib.policies.index import explored
 from lib.policies.rules import PHASED, QUANTILE, TABLE, THOMPSON
@@ -23,6 +25,7 @@ from lib.simulate import Stream
 KIND = "belief"
 DRAWN = 256                     # normals of Thompson sampling made at once
 NOTHING = np.zeros((1, 1))
+MOST = 2**53                    # the largest number of a phase that is believed
 
 
 class Phase(NamedTuple):
@@ -37,6 +40,17 @@ class Span(NamedTuple):
 
     items: np.ndarray       # (1, k) the item that is asked about
     rank: int               # dimension of what the items span
+
+
+def as_phase(content, k, rank):
+    """The Phase in a state's content, or ValueError: the kernel checks nothing."""
+    count, basis = content["phase"], as_floats("basis", content["basis"], 2)
+    if not isinstance(count, list) or len(count) != 3:
+        raise ValueError(f"phase must hold three integers, got {count!r}")
+    if basis.shape != (k, k):
+        raise ValueError(f"basis must have shape {(k, k)}, got {basis.shape}")
+    limits = (1, MOST), (0, rank), (0, MOST)
+    return Phase(np.array([as_count("phase", n, *limit) for n, limit in zip(count, limits)]), basis)
 
 
 class Filter:
@@ -100,7 +114,8 @@ class Filter:
         ----------
         x : array-like (k,)
             Any vector.  One that is not in the catalogue counts as an item of probability 0: DTD-DP and DTD-UCB take the law of
-            coming items from their projections on x itself, hard clusters see nothing to explore for.
+            coming items from their projections on x itself, hard clusters see nothing to explore for.  DTD-DP solves a coarse
+            dynamic program, some ten milliseconds, the first time that it meets one which no table of the catalogue serves.
         noise_var : float, optional
             Variance of feedback on x; by default the catalogue's, for other vectors I(x) noise_sd^2, or noise_sd^2 where
             the noise is constant.
@@ -139,9 +154,19 @@ class Filter:
         return np.array([self.decide(x) for x in X], dtype=bool)
 
     def learn(self, x, y, noise_var=None):
-        """Take in the user's feedback y on an item x that was forwarded; `noise_var` as for `decide`."""
-        (x, item), y = self._item(x, noise_var), as_scalar("y", y)
-        self._belief, self._decided = step(self._belief, x, y, item.noise_var), {}
+        """Take in the user's feedback y on an item x that was forwarded, whether or not `decide` was asked; `noise_var` as there.
+
+        Raises
+        ------
+        ValueError
+            Naming the argument and the value that is wrong; the belief is then what it was.
+        """
+        x, known, noise_var = self._vector(x, noise_var)
+        with np.errstate(over="ignore", invalid="ignore"):              # the next line says so
+            belief = step(self._belief, x, as_scalar("y", y), noise_of(self._shared, x, known, noise_var))
+        if not (np.isfinite(belief.mu).all() and np.isfinite(belief.Sigma).all()):
+            raise ValueError(f"y is {y}: with it the belief would leave the range of numbers")
+        self._belief, self._decided = belief, {}
 
     def state(self):
         """All that must be kept of this user: JSON, the belief in k + k (k + 1)/2 numbers, and the number of items met."""
@@ -173,36 +198,47 @@ class Filter:
             raise ValueError(f"state belongs to another policy, {content.get('policy')}")
         try:
             found._restore(content)
-        except (KeyError, TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"state is damaged: {error}") from error
         return found
 
     def _restore(self, content):
         """Take over a state's content, checked part by part."""
-        k = len(self._belief.mu)
+        k, parts = len(self._belief.mu), ("mu", "Sigma", "met", "seed", *(self._phase._fields if self._phase is not None else ()))
+        missing = [name for name in parts if name not in content]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
         mu, lower = as_floats("mu", content["mu"], 1), as_floats("Sigma", content["Sigma"], 1)
         if len(mu) != k or len(lower) != k * (k + 1) // 2:
-            raise ValueError(f"it holds {len(mu)} and {len(lower)} numbers for {k} features")
+            raise ValueError(f"mu and Sigma hold {len(mu)} and {len(lower)} numbers for {k} features")
         Sigma = np.zeros((k, k))
         Sigma[np.tril_indices(k)] = lower
         streams.generator(content["seed"])
         self._belief = Belief(mu, as_covariance("Sigma", Sigma + np.tril(Sigma, -1).T, k))
         self._met, self._seed = as_count("met", content["met"], 0), content["seed"]
         if self._phase is not None:
-            self._phase = Phase(np.array([as_count("phase", n, 0) for n in content["phase"]]),
-                                as_floats("basis", content["basis"], 2).reshape(k, k))
+            self._phase = as_phase(content, k, self._shared.ahead.rank)
 
-    def _item(self, x, noise_var):
-        """`x` as k finite numbers and its Known, or ValueError."""
+    def _vector(self, x, noise_var):
+        """`x` as k finite numbers, its Known where the catalogue has it, and `noise_var`; or ValueError."""
         k = len(self._belief.mu)
         if noise_var is None and type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (k,):
             item = self._shared.known.get(x.tobytes())
-            if item is not None:                        # of the catalogue: the quick way
-                return x, item
+            if item is not None:                        # the quick way
+                return x, item, None
         x = as_floats("x", x, 1) + 0.0
         if x.shape != (k,):
             raise ValueError(f"x must have one element per feature, got {x.shape[0]} for {k}")
-        return x, foreign(self._shared, x, None if noise_var is None else as_scalar("noise_var", noise_var, 0))
+        if np.abs(x).max() > self._shared.most:
+            raise ValueError(f"x is too large, {np.abs(x).max():.3g}: squares of rewards must stay below 1e300")
+        noise_var = None if noise_var is None else as_scalar("noise_var", noise_var, 0)
+        item = self._shared.known.get(x.tobytes())
+        return x, item if item and noise_var in (None, item.noise_var) else None, noise_var
+
+    def _item(self, x, noise_var):
+        """`x` as k finite numbers and its Known, or ValueError."""
+        x, item, noise_var = self._vector(x, noise_var)
+        return x, item or foreign(self._shared, x, noise_var)
 
     def _normal(self, number):
         """The number-th standard normal of this user."""
@@ -241,7 +277,9 @@ class Filter:
 def _forwards(shared, item: Known, mean, var):
     """The index rule of lib.simulate: forward iff mean + bonus sd exceeds the cost, or equals it where ties."""
     bonus, cost = item.bonus, shared.problem.cost
-    if shared.family.rule == TABLE and mean <= cost and var > 0.0:
-        bonus = bonus * explored(item.rules, 0, item.column, (mean - cost) / sqrt(var), var)
+    if shared.family.rule == TABLE and mean <= cost and var > 0.0 and bonus > 0.0:
+        z = (mean - cost) / sqrt(var)
+        own = isinstance(item.rules, Table)
+        bonus *= exploration_benefit(item.rules, z, var) if own else explored(item.rules, 0, item.column, z, var)
     index = mean + bonus * sqrt(var)
     return bool(index > cost or index == cost and (shared.family.ties or shared.family.rule == QUANTILE))

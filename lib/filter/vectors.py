@@ -5,16 +5,60 @@ something about what comes.  Its law G(. | x) of coming items is that of their p
 the mean of that law.  Under the law "own" no coming item is like it, so that there is nothing to explore for.
 
 Of a large catalogue a sample stands for what comes, the one of `lib.posterior.coming`.
+
+DTD-DP reads the tables that the catalogue's items share (`lib.policies.directions`) where there are such and they reach as
+far, and otherwise solves the vector's single-feature problem coarsely, with ATOMS atoms, in some ten milliseconds.  Beside the
+full law, solved sharply, benefits are then off by .001 sd on average, by .013 at 99 of 100 points and .06 at most (100 vectors
+of four catalogues; a vector far shorter than what comes is solved more finely, in up to a tenth of a second).
 """
+from typing import NamedTuple
+
 import numpy as np
 
-from lib.dp import exploration_benefits
-from lib.dp.program import DEEP, FINE, STEP
-from lib.policies.directions import FEW, merged
-from lib.policies.index import Rules
-from lib.policies.rules import TABLE
+from lib import dp
+from lib.policies.directions import merged
 from lib.posterior import coming
 from lib.problem import noise_factors
+
+ATOMS, ROUGH, SHARP = 8, 0.9, 1e-3      # positive atoms of a vector's own dynamic program, its tolerance, and the least one
+
+
+class Expected(NamedTuple):
+    """What is needed of the items to come for the mean projection on any vector."""
+
+    mean: np.ndarray        # (k,) E[X]
+    items: np.ndarray       # (m, k) that stand for a coming one
+    probs: np.ndarray       # (m,) their probabilities
+    Sigma: np.ndarray       # (k, k) of the prior
+    law: str                # of projections
+    closed: bool            # no item is negative, nor Sigma where the law has it in
+
+
+def expected(problem, stand, law):
+    """The Expected of a checked problem whose `standing` is `stand`."""
+    closed = problem.items.min() >= 0 and (law == "euclid" or problem.Sigma.min() >= 0)
+    return Expected(problem.probs @ problem.items, stand.items, stand.probs, problem.Sigma, law, bool(closed))
+
+
+def mean_on(x, coming):
+    """M(x) of a vector x (k,), `coming` an Expected: what `mean_projection` of lib.policies finds where x is an item that never comes.
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1, 0], [1, 1]], [.5, .5], [0, 0], [[1, 0], [0, 1]], 1, .2, .9)
+    >>> mean_on(np.array([0., 2.]), expected(problem, problem, "euclid"))
+    0.25
+    """
+    if coming.law in ("always", "own"):
+        return float(coming.law == "always")
+    along = coming.Sigma @ x if coming.law == "prior" else x
+    norm = x @ along
+    if not norm > 0:
+        return 0.0
+    if coming.closed and x.min() >= 0:
+        return float(along @ coming.mean / norm)
+    return float(np.maximum(coming.items @ along, 0) @ coming.probs / norm)
 
 
 def standing(problem):
@@ -64,17 +108,20 @@ def own_noise(problem, x):
     return problem.noise_sd**2 * (1 if constant else np.count_nonzero(x))
 
 
-def benefits(problem, policy, x, noise_var):
-    """The Rules of DTD-DP for one vector x: a table of its own, its law merged where it has more than FEW atoms."""
-    var = float(x @ problem.Sigma @ x)
-    basis = policy.noise == "basis" and isinstance(problem.noise, str)
-    scale = problem.noise_sd**2 if basis else noise_var
-    sizes, probs = law(problem, x, policy.law)
-    if len(sizes) > FEW:
-        sizes, probs = merged(sizes, probs)
-    arguments = (sizes.tobytes(), probs.tobytes(), problem.gamma, scale / var) if var > 0 else (b"", b"", 0.0, 0.0)
-    kink, benefit = exploration_benefits(*arguments)
-    rows = np.zeros((1, 1), np.int32)
-    return Rules(np.array([TABLE]), np.zeros(1, bool), np.full((1, 1), policy.alpha), rows, rows, np.zeros((1, 1)), np.ones((1, 1)),
-                 np.array([len(kink) - 1]), np.array([np.log(var) if var > 0 else 0.0]), kink[None], benefit[None],
-                 np.array([STEP, FINE, DEEP]))
+def dtd_noise(problem, policy, x, noise_var):
+    """Noise variance of a vector's single-feature problem, as DTD-DP is told to take it (`dtd_dp`, `lib.problem.basis_var`)."""
+    basis = policy.noise == "basis" and isinstance(problem.noise, str) and noise_var == own_noise(problem, x)
+    return problem.noise_sd**2 if basis else noise_var
+
+
+def solved(problem, law_name, x, scale, var):
+    """The single-feature problem of a vector x of prior variance `var` and noise variance `scale`: a coarse lib.dp.Table.
+
+    The more an item to come can teach beside x, the finer.
+    """
+    sizes, probs = merged(*law(problem, x, law_name), ATOMS)
+    tol = max(ROUGH / max(sizes.max(), 1.0)**4, SHARP)
+    try:
+        return dp.solve(sizes, probs, problem.gamma, np.sqrt(scale), var, tol, certify=False)
+    except ValueError as error:
+        raise ValueError(f"x is a vector for which DTD-DP has no table: {error}") from error

@@ -37,6 +37,8 @@ class Directions(NamedTuple):
     other: np.ndarray       # (n,)
     share: np.ndarray       # (n,) 0 where one table is enough
     unit: np.ndarray        # (n,) by which the item's variance is divided before it is looked up
+    nodes: np.ndarray = np.zeros(0)     # M of the tables that are shared, keys[1:]; none where each item has its own
+    least: np.ndarray = np.zeros(0)     # the precision, noise variance over prior variance, from which each of them reaches on
 
 
 NOTHING = 0.0, b"", b"", 0.0, 0.0       # of an item from which nothing can be learned
@@ -78,11 +80,12 @@ def _pooled(problem, law, var, scale):
     live = np.flatnonzero((var > 0) & (mean > 0))
     row, share, unit = np.zeros(len(var), np.int32), np.zeros(len(var)), np.where(scale > 0, scale, 1.0)
     other = row.copy()
-    tables = int(np.clip(len(live) // SERVED, LEAST, MOST))
+    tables, nodes, prec = int(np.clip(len(live) // SERVED, LEAST, MOST)), np.zeros(0), np.zeros(1)
     if len(live):
         live = live[np.argsort(mean[live], kind="stable")]
         parts = _parts(live, np.log(mean[live]), tables)
-        at, share[live] = _between(mean[live], np.array([mean[part].mean() for part in parts]))
+        nodes = np.array([mean[part].mean() for part in parts])
+        at, share[live] = _between(mean[live], nodes)
         row[live], other[live] = 1 + at, 1 + np.minimum(at + 1, len(parts) - 1)
         prec = np.full(1 + len(parts), np.inf)
         for reads in row[live], other[live]:
@@ -90,7 +93,34 @@ def _pooled(problem, law, var, scale):
         stand = coming(problem)
         keys += [(-np.log(b), *_law(problem, law, part, stand, mean[part].mean()), problem.gamma, b, ROUGH)
                  for part, b in zip(parts, prec[1:])]
-    return Directions(keys, row, other, share, unit)
+    return Directions(keys, row, other, share, unit, nodes, prec[1:])
+
+
+def reads(found, mean, prec):
+    """Which shared tables of `found` a vector outside the catalogue reads: (row, other, share), None where they do not reach it.
+
+    Parameters
+    ----------
+    found : Directions
+    mean, prec : float
+        M(x), and noise variance over prior variance, both positive.
+
+    Examples
+    --------
+    >>> found = Directions([], None, None, None, None, np.array([1., 2.]), np.array([.1, .3]))
+    >>> reads(found, 1.25, .3), reads(found, 1.25, .2), reads(found, 2.6, .3)
+    ((1, 2, 0.25), None, None)
+    """
+    nodes, last = found.nodes, len(found.nodes) - 1
+    if last < 0:
+        return None
+    at = min(max(int(np.searchsorted(nodes, mean)) - 1, 0), max(last - 1, 0))
+    after = min(at + 1, last)
+    gap, away = nodes[after] - nodes[at], mean - nodes[at]
+    near = -BEYOND * gap <= away <= (1 + BEYOND) * gap if gap > 0 else abs(away) <= 1e-9 * nodes[at]
+    if not near or prec < max(found.least[at], found.least[after]):
+        return None
+    return 1 + at, 1 + after, float(away / gap) if gap > 0 else 0.0
 
 
 def _parts(items, height, count):
