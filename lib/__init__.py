@@ -5,7 +5,6 @@ a function has that it calls in another; so compiled code is kept in a folder na
 A folder that NUMBA_CACHE_DIR named already is the parent of that one.
 """
 import atexit
-from functools import wraps
 import hashlib
 import os
 from pathlib import Path
@@ -13,7 +12,6 @@ import re
 import shutil
 import sys
 import tempfile
-from threading import Lock
 import warnings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,22 +20,6 @@ NOT_CODE = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NU
 STATEMENT = re.compile(r"""^(?:[^\n'"\#]*[;:])?[ \t]*                 # reading, not parsing: a tenth of the time
     (?:from[ \t]+(?P<dots>\.*)(?P<module>[\w.]*)[ \t]+)?
     import\b(?P<names>[ \t]*\([^)]*\)|(?:\\\n|[^\n\#;])*)""", re.MULTILINE | re.VERBOSE)
-
-PARALLEL = Lock()
-
-
-def one_at_a_time(kernel):
-    """A kernel compiled with parallel=True that only one thread of the process runs at a time.
-
-    numba's workqueue layer, the one that is always there, aborts the process where two threads start such kernels
-    at once.  A kernel that runs has all of numba's threads, so that waiting costs no time.
-    """
-    @wraps(kernel, updated=())
-    def alone(*args):
-        with PARALLEL:
-            return kernel(*args)
-    return alone
-
 
 def _mentioned(text, package):
     """The dotted names that the import statements of a file of `package` mention, perhaps too many."""

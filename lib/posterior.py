@@ -38,6 +38,7 @@ COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
 FINEST = 1e-23      # and from which its square root can
 
 inlined_jit = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)   # handing over an Instance takes longer
+once_jit = numba.njit(nogil=True, error_model="numpy", inline="always")       # called in one place: not compiled alone too
 
 
 class Instance(NamedTuple):

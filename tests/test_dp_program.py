@@ -1,5 +1,6 @@
 """The certified dynamic program against independent numbers, and where it could be wrong."""
 from concurrent.futures import ThreadPoolExecutor
+import itertools
 import math
 from pathlib import Path
 import subprocess
@@ -537,3 +538,15 @@ def test_the_best_guess_lies_near_its_bracket_far_below_the_prior_variance(count
         sd = np.sqrt(share)
         bracket, found = dp.value(table, z * sd, share), dp.q_values(table, z * sd, np.full(4, share))[0] / patient
         assert (np.maximum(bracket.lower - found, found - bracket.upper) < .006 * sd).all()
+
+
+@pytest.mark.parametrize("x", (1.0, .5, .2, .05))
+def test_an_item_far_shorter_than_what_comes_adds_no_more_than_it_teaches(x):
+    """An item that teaches less than one level of the sweep does not count as if it taught all of it."""
+    table = dp.solve([2.0, 3.0, x], [.5, .4, .1], .9, .5, 1.0, 1e-4)
+    for z, var in itertools.product((-.8, -.3, 0.0), (1.0, .3)):
+        after = 1 / (1 / var + x * x / .25)
+        now, later = dp.value(table, z * var**.5, var), dp.smoothed_value(table, z * var**.5, (var - after) ** .5, after)
+        discard, forward = dp.q_values(table, z * var**.5, var, x)
+        found = (forward - discard - x * z * var**.5) / var**.5
+        assert .9 * (later.lower - now.upper) / var**.5 - .02 < found < .9 * (later.upper - now.lower) / var**.5 + .02

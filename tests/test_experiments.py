@@ -40,9 +40,23 @@ def table():
 
 
 def rewards(spec, cost, purpose, count):
+    """Rewards less their regression on what hindsight earns of the items that came, in plain loops."""
     problem, thetas = experiments.build(spec)
-    return simulate.replicate(problem._replace(cost=cost), spec.policies, count, spec.horizon, (spec.seed, purpose),
-                              thetas if purpose == 2 else None)
+    problem, thetas = problem._replace(cost=cost), thetas if purpose == 2 else None
+    met = simulate.episodes(problem, spec.policies, count, spec.horizon, (spec.seed, purpose), thetas)
+    worth = lambda theta, x: max(float(theta @ x) - cost, 0)
+    surprise = np.array([sum(problem.gamma ** (n + 1) * worth(theta, problem.items[i]) for n, i in enumerate(came))
+                         for theta, came in zip(met.theta, met.items)])
+    weight = sum(problem.gamma ** (n + 1) for n in range(spec.horizon))
+    if thetas is None:
+        surprise -= weight * (1 - problem.gamma) / problem.gamma * bound.hindsight(problem)
+        around = surprise - surprise.mean()
+    else:
+        surprise -= [weight * sum(p * worth(theta, x) for p, x in zip(problem.probs, problem.items)) for theta in met.theta]
+        around = surprise.copy()
+        for user in range(len(thetas)):
+            around[user::len(thetas)] -= around[user::len(thetas)].mean()
+    return met.rewards - np.outer(met.rewards @ around / (around @ around), surprise)
 
 
 def same(a, b):
@@ -213,6 +227,20 @@ def test_real_users_count_alike_and_their_error_is_the_larger(people):
         run(people, replications=3, progress=False)
 
 
+def test_a_control_variate_halves_the_error_and_moves_no_mean_beyond_it(table):
+    raw = np.array([simulate.replicate(experiments.build(TINY)[0]._replace(cost=cost), ARMS, 700, 12, (0, 2)) for cost in TINY.costs])
+    mean, se = raw.mean(axis=2).ravel(), raw.std(axis=2, ddof=1).ravel() / math.sqrt(700)
+    assert (table.se < .5 * se + 1e-9).sum() > len(table) / 2 and (table.se <= se).all()
+    assert (np.abs(table["mean"] - mean) <= 3 * np.sqrt(se**2 - table.se**2) + 1e-9).all()
+
+
+def test_a_control_that_does_not_vary_is_left_alone():
+    values = np.random.default_rng(0).standard_normal((2, 300))
+    for control in (np.zeros(300), np.full(300, -1e-9), 1e-9 * (1 + 1e-15 * values[0])):
+        kept = moments.controlled(moments.moments(np.vstack([values, control])))
+        assert all(np.array_equal(a, b) for a, b in zip(kept, moments.moments(values)))
+
+
 def test_the_interval_over_users_covers():
     rng, covered = np.random.default_rng(0), 0
     for trial in range(300):
@@ -250,7 +278,7 @@ def test_without_a_horizon_gamma_decides_and_the_rest_is_in_the_interval():
 
 
 def test_a_target_error_is_reached_and_not_overshot():
-    target, unit = .03, runner.CHUNK * streams.BLOCK
+    target, unit = .01, runner.CHUNK * streams.BLOCK
     rows = run(TINY, target_se=target, progress=False)
     worst = rows.groupby("cost").agg(se=("se", "max"), n=("replications", "first"))
     assert (worst.se <= target).all() and (worst.n % unit == 0).all() and (worst.n > unit).any()
@@ -477,7 +505,8 @@ def test_a_cluster_gives_the_same_table_though_a_worker_is_killed(cluster, tmp_p
         if not killed:
             os.kill(victim, signal.SIGKILL)
             killed = True
-    direct = moments.moments(rewards(TINY, TINY.costs[0], 2, 100 * 128))
+    direct = moments.moments(simulate.replicate_controlled(experiments.build(TINY)[0]._replace(cost=TINY.costs[0]), ARMS, 100 * 128,
+                                                           TINY.horizon, (TINY.seed, 2)))
     assert all(np.array_equal(a, b) for a, b in zip(moments.total(stack), direct))
     assert victim not in client.run(os.getpid).values()
     assert same(alone, run(TINY, replications=25_000, client=client, progress=False, chunk=2))

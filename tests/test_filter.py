@@ -10,8 +10,8 @@ import pytest
 
 from lib import filter as service
 from lib import dp, policies, posterior, simulate
-from lib.dp.program import exploration_benefit
 from lib.filter import Filter, shared, vectors
+from lib.filter.filters import exploration_benefit
 from lib.policies import REGISTRY, directions
 from lib.policies.index import explored
 from lib.problem import make_problem, noise_var
@@ -423,7 +423,7 @@ def test_a_foreign_vector_beside_few_items_has_a_coarse_table_of_its_own(policy,
 @pytest.mark.slow
 @pytest.mark.parametrize("short", (1, .5, .25, .1))
 def test_the_benefit_of_a_vector_far_shorter_than_what_comes_lies_in_its_certified_bracket(short):
-    """What it teaches is a small share of what others do; the difference of Q factors is then far too large, .9 sd for .05 here."""
+    """What it teaches is a small share of what others do."""
     p, x = problem(), np.array([.5, .6, .2]) * short
     var, noise = float(x @ p.Sigma @ x), p.noise_sd**2 * 3
     sharp = dp.solve(*vectors.law(p, x), p.gamma, noise**.5, var, 1e-4)

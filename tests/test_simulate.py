@@ -422,3 +422,21 @@ def test_an_item_forwarded_at_a_tie_counts_once():
                 total += .9**n * (naive.inner(x, theta[r]) - .25)
                 mu, Sigma = naive.update(mu, Sigma, x, y, noise_var(problem)[i])
         assert met.rewards[0, r] == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("make", [dense, grouped, lambda: dense(4, 7, 2, rank=1)._replace(noise="constant")])
+@pytest.mark.parametrize("thetas", [None, np.array([[1.0, 0, 2, 0, 1], [0.5, 0.5, -1, 1, 0], [0, 0, 0, 0, 0]])])
+def test_the_control_variate_is_what_hindsight_earns_less_its_mean(make, thetas):
+    problem, first, count = make(), 128, 20_000
+    thetas = None if thetas is None else thetas[:, :len(problem.mu)]
+    rows = simulate.replicate_controlled(problem, POLICIES, count, 15, 3, thetas, first=first)
+    np.testing.assert_array_equal(rows[:-1], simulate.replicate(problem, POLICIES, count, 15, 3, thetas, first=first))
+    met = simulate.episodes(problem, POLICIES[:1], 50, 15, 3, thetas, first=first)
+    for r in range(50):
+        worth = [max(float(met.theta[r] @ problem.items[i]) - problem.cost, 0) for i in met.items[r]]
+        earned = sum(problem.gamma ** (n + 1) * w for n, w in enumerate(worth))
+        mean = earned - rows[-1, r]
+        if thetas is not None:
+            each = sum(p * max(float(met.theta[r] @ x) - problem.cost, 0) for p, x in zip(problem.probs, problem.items))
+            assert mean == pytest.approx(sum(problem.gamma ** n for n in range(1, 16)) * each, abs=1e-12)
+    assert abs(rows[-1].mean()) <= 4 * rows[-1].std() / np.sqrt(count)

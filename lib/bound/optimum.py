@@ -26,10 +26,10 @@ import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
-from lib import one_at_a_time
 from lib.dp.bellman import first_value
 from lib.normal import excess, expected_positive, psi
 from lib.problem import Bracket, as_floats, checked, noise_var
+from lib.threads import side_by_side
 
 
 class Setting(NamedTuple):
@@ -152,22 +152,26 @@ def _point(m1, m2, layer, s, after, setting, plane):
     return min(ceiling, first_value(values[0], setting.probs, setting.gamma))
 
 
-@one_at_a_time
-@nb.njit(cache=True, parallel=True)
 def sweep_layer(layer, after, setting, last):
-    """One layer, its states in parallel: (L, m1, m2) uppers and (L, m1, m2, 3) planes; `last` only starts."""
-    states, m1, m2 = len(layer.sds), setting.sizes[0], setting.sizes[1]
+    """One layer, its states in threads: (L, m1, m2) uppers and (L, m1, m2, 3) planes; `last` only starts."""
+    (m1, m2), states = setting.sizes, len(layer.sds)
     uppers, planes = np.empty((states, m1, m2)), np.empty((states, m1, m2, 3))
-    for s in nb.prange(states):
-        for i in range(m1):
-            for j in range(m2):
-                mean1, mean2 = setting.low[0] + i * setting.step, setting.low[1] + j * setting.step
-                if last:
-                    uppers[s, i, j] = _informed(mean1, mean2, layer.spreads[s], layer.weights, setting)
-                    planes[s, i, j] = _ends(mean1, mean2, layer.sds[s], setting)[1:]
-                else:
-                    uppers[s, i, j] = _point(mean1, mean2, layer, s, after, setting, planes[s, i, j])
+    side_by_side(lambda s: sweep_state(s, layer, after, setting, last, (uppers, planes)), range(states))
     return uppers, planes
+
+
+@nb.njit(cache=True, nogil=True)
+def sweep_state(s, layer, after, setting, last, out):
+    """State s of a layer: fills its part of the two arrays of `sweep_layer`."""
+    uppers, planes = out
+    for i in range(setting.sizes[0]):
+        for j in range(setting.sizes[1]):
+            mean1, mean2 = setting.low[0] + i * setting.step, setting.low[1] + j * setting.step
+            if last:
+                uppers[s, i, j] = _informed(mean1, mean2, layer.spreads[s], layer.weights, setting)
+                planes[s, i, j] = _ends(mean1, mean2, layer.sds[s], setting)[1:]
+            else:
+                uppers[s, i, j] = _point(mean1, mean2, layer, s, after, setting, planes[s, i, j])
 
 
 REACH = 4.5          # standard deviations that the chords cover; beyond it, slope times tail

@@ -22,14 +22,15 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from lib import one_at_a_time, streams
+from lib import streams
 from lib.bound.relaxations import compile_checked
 from lib.normal import excess, gain
 from lib.posterior import EXACT, blocks, dot, learn, project, shrink
 from lib.problem import as_count, as_numbers, as_positions, checked, effective_horizon, noise_var
+from lib.threads import shares, side_by_side
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
-CHUNKS = 64                         # pieces of work for the threads
+compiled = nb.njit(cache=True, nogil=True)
 CUT = 6.0                           # standard deviations; what charges leave out of VOI is below 1e-10 of one
 
 
@@ -61,7 +62,7 @@ def _explained(instance, j, Sigma, S, h):
     return max(prior - left, 0.0), left
 
 
-@nb.njit(cache=True)
+@compiled
 def full_value(instance, mu, Sigma, ahead, steps):
     """FO(s), averaged over the arrivals in the rows of `ahead` (R, H), the first `steps` of each."""
     k, total = len(mu), 0.0
@@ -77,7 +78,7 @@ def full_value(instance, mu, Sigma, ahead, steps):
     return total / ahead.shape[0]
 
 
-@nb.njit(cache=True)
+@compiled
 def voi(instance, x, mu, Sigma, ahead, steps, cut):
     """VOI_x(s), averaged over the first `steps` arrivals in the rows of `ahead` (R, H).
 
@@ -109,7 +110,7 @@ def voi(instance, x, mu, Sigma, ahead, steps, cut):
     return total / ahead.shape[0]
 
 
-@nb.njit(cache=True)
+@compiled
 def numbered(items):
     """(T,) the items of a path by number, 0, 1, ... as they are met: columns for what a belief knows of them."""
     number, count = np.empty(len(items), np.int64), 0
@@ -124,7 +125,7 @@ def numbered(items):
     return number
 
 
-@nb.njit(cache=True)
+@compiled
 def search(instance, items, feedback, ahead, effort, room, endless):
     """The least total charge of any decisions along a path, or a number below it when effort or room runs out.
 
@@ -159,7 +160,7 @@ def search(instance, items, feedback, ahead, effort, room, endless):
     return heap[0][0]
 
 
-@nb.njit(cache=True)
+@compiled
 def follow(instance, items, feedback, ahead, decisions):
     """The total charge of given decisions when T items arrive in all: a skip looks at the arrivals left."""
     mu, Sigma, total, discount = instance.mu.copy(), instance.Sigma.copy(), 0.0, 1.0
@@ -176,57 +177,79 @@ def follow(instance, items, feedback, ahead, decisions):
     return total
 
 
-@one_at_a_time
-@nb.njit(cache=True, parallel=True)
-def least_charge(instance, paths, effort, beliefs, endless):
+@compiled
+def least_of(instance, paths, effort, beliefs, endless):
     """(P,) `search` along each of the paths, with room for so many beliefs, after the feedback on its first item."""
     (P, T), k = paths.items.shape, len(instance.mu)
     met = min(T, len(instance.noise_var))
-    out, chunks = np.empty(P), min(P, CHUNKS)
-    for c in nb.prange(chunks):
-        room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, met)))
-        h = np.empty(k)
-        for p in range(c, P, chunks):
-            room.mu[0], room.Sigma[0] = instance.mu, instance.Sigma
-            if paths.first[p] >= 0:
-                learn(instance, paths.first[p], paths.seen[p], room.mu[0], room.Sigma[0], h)
-            out[p] = search(instance, paths.items[p], paths.feedback[p], paths.ahead[p], effort, room, endless)
+    room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, met)))
+    out, h = np.empty(P), np.empty(k)
+    for p in range(P):
+        room.mu[0], room.Sigma[0] = instance.mu, instance.Sigma
+        if paths.first[p] >= 0:
+            learn(instance, paths.first[p], paths.seen[p], room.mu[0], room.Sigma[0], h)
+        out[p] = search(instance, paths.items[p], paths.feedback[p], paths.ahead[p], effort, room, endless)
     return out
 
 
-@one_at_a_time
-@nb.njit(cache=True, parallel=True)
-def values_of_information(instance, ahead):
+def least_charge(instance, paths, effort, beliefs, endless):
+    """`least_of` all paths, in threads."""
+    return np.concatenate(side_by_side(lambda rows: least_of(instance, some(paths, rows), effort, beliefs, endless),
+                                       shares(len(paths.items))))
+
+
+def some(paths, rows):
+    """The Paths in a slice of rows."""
+    return Paths(*(part[rows] for part in paths))
+
+
+@compiled
+def information_of(instance, ahead):
     """(P, 1 + n) FO(s_0) over the arrivals `ahead` (P, R, H), then VOI of each item; nothing is cut."""
     out = np.empty((len(ahead), 1 + len(instance.noise_var)))
-    for p in nb.prange(len(ahead)):
+    for p in range(len(ahead)):
         out[p, 0] = full_value(instance, instance.mu, instance.Sigma, ahead[p], ahead.shape[2])
         for x in range(len(instance.noise_var)):
             out[p, 1 + x] = voi(instance, x, instance.mu, instance.Sigma, ahead[p], ahead.shape[2], np.inf)
     return out
 
 
-@one_at_a_time
-@nb.njit(cache=True, parallel=True)
+def values_of_information(instance, ahead):
+    """`information_of` all arrivals, in threads."""
+    return np.concatenate(side_by_side(lambda rows: information_of(instance, ahead[rows]), shares(len(ahead))))
+
+
 def own_information(instance, items, ahead):
+    """`own_of` all items, in threads."""
+    return np.concatenate(side_by_side(lambda rows: own_of(instance, items[rows], ahead[rows]), shares(len(items))))
+
+
+@compiled
+def own_of(instance, items, ahead):
     """(m,) VOI of items (m,), each over arrivals of its own, ahead (m, R, H); nothing is cut."""
     out = np.empty(len(items))
-    for i in nb.prange(len(items)):
+    for i in range(len(items)):
         out[i] = voi(instance, items[i], instance.mu, instance.Sigma, ahead[i], ahead.shape[2], np.inf)
     return out
 
 
-@one_at_a_time
-@nb.njit(cache=True, parallel=True)
-def charge_paths(instance, paths, decisions):
+@compiled
+def charges_of(instance, paths, decisions):
     """(A + 1, P) FO of the T arrivals in the rows of `ahead`, then the charges of decisions (A, P, T)."""
     A, P, T = decisions.shape
     out = np.empty((A + 1, P))
-    for p in nb.prange(P):
+    for p in range(P):
         out[0, p] = full_value(instance, instance.mu, instance.Sigma, paths.ahead[p], T)
         for a in range(A):
             out[a + 1, p] = follow(instance, paths.items[p], paths.feedback[p], paths.ahead[p], decisions[a, p])
     return out
+
+
+def charge_paths(instance, paths, decisions):
+    """`charges_of` all paths, in threads."""
+    pieces = side_by_side(lambda rows: charges_of(instance, some(paths, rows), np.ascontiguousarray(decisions[:, rows])),
+                          shares(len(paths.items)))
+    return np.concatenate(pieces, axis=1)
 
 
 def steps(gamma, rest, most):

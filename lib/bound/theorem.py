@@ -11,9 +11,7 @@ with N standard normal and W_j(mean, var) the value before an item is seen of th
 With delta_j = S e_j / S_jj, the regression on eta_j, only what is independent of eta_j is told.  Between the two,
 delta_j = told e_j + (1 - told) S e_j / S_jj, the precision is 1 / s_j^2 = told^2 (S^-1)_jj + (1 - told^2) / S_jj.
 """
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
-import os
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +24,7 @@ from lib.estimate import sample_mean
 from lib.normal import expected_excess
 from lib.problem import (Bracket, Estimate, as_choice, as_count, as_covariance, as_floats, as_scalar, basis_var, checked,
                          noise_factors, noise_var)
+from lib.threads import side_by_side
 
 EPS = np.finfo(float).eps
 ROUNDED = 1e-11         # what rounding a change of basis may change, relative to what all pieces are worth if known
@@ -455,14 +454,13 @@ def solved(pairs, times, tol):
     tol = max(tol, cells.TOL) if coarse else tol
     goal, floor = first_goal([piece for (_, piece), _ in pairs], tol)
     goal = min(goal, cells.GOAL) if coarse else goal
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        while True:
-            parts = list(pool.map(lambda pair: pair_bracket(pair, goal), pairs))
-            low, best, high = pairs[0][0][0].gamma * (times @ np.array(parts))
-            wanted = tol * max(best, 0.1 * pairs[0][0][0].noise_sd)
-            if high - low <= wanted or goal < floor or coarse and high - low > HARDLY * width:
-                return Bracket(float(low), float(best), float(high))
-            goal, width = goal * max(0.02, min(0.5, 0.7 * wanted / (high - low))), high - low
+    while True:
+        parts = side_by_side(lambda pair: pair_bracket(pair, goal), pairs)
+        low, best, high = pairs[0][0][0].gamma * (times @ np.array(parts))
+        wanted = tol * max(best, 0.1 * pairs[0][0][0].noise_sd)
+        if high - low <= wanted or goal < floor or coarse and high - low > HARDLY * width:
+            return Bracket(float(low), float(best), float(high))
+        goal, width = goal * max(0.02, min(0.5, 0.7 * wanted / (high - low))), high - low
 
 
 def pair_bracket(pair, goal):

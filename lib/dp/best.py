@@ -200,48 +200,45 @@ def point(grid, m, b):
     return solve_point(max(m, 0.0) * program.slope, program.gamma, program.idle, program.probs, A, B)
 
 
+@nb.njit(cache=True)
+def value_at(grid, m, b):
+    """The best value at one point; b may be infinite."""
+    sd, commit = 1 / math.sqrt(b), grid.program.slope * max(m, 0.0)
+    if not abs(m) < WIDTH * sd:
+        return commit
+    return min(max(point(grid, m, b), commit), commit + grid.program.slope * gain(m, sd))
+
+
 @nb.njit(cache=True, nogil=True)
 def values(grid, m, b):
-    """(n,) the best value at the points (m, b); b may be infinite."""
-    K, out = grid.program.slope, np.empty(m.size)
+    """(n,) the best value at the points (m, b)."""
+    out = np.empty(m.size)
     for n in range(m.size):
-        s = 1 / math.sqrt(b[n])
-        commit = K * max(m[n], 0.0)
-        out[n] = commit
-        if abs(m[n]) < WIDTH * s:
-            out[n] = min(max(point(grid, m[n], b[n]), commit), commit + K * gain(m[n], s))
+        out[n] = value_at(grid, m[n], b[n])
     return out
 
 
 @nb.njit(cache=True, nogil=True)
 def forward_values(grid, m, b, info):
-    """(n,) best guess of E w(m + t Z, b + info), t^2 = 1/b - 1/(b + info)."""
+    """(n,) best guess of E w(m + t Z, b + info), t^2 = 1/b - 1/(b + info), between two levels interpolated as in `atoms_at`.
+
+    Where information ends below the level after b, the value at b itself stands for the lower of the two.
+    """
     levels, out = grid.levels, np.empty(m.size)
     for n in range(m.size):
         out[n] = grid.program.slope * max(m[n], 0.0)
         if abs(m[n]) < 4 * WIDTH / math.sqrt(b[n]):
             down, up = rounding(b[n] + info, levels)
             up = min(up, levels.size - 1) if down < up else up
-            if down == up or levels[down] <= b[n]:
-                out[n] = step_to(grid, up, m[n], b[n], info)
-                if np.isnan(out[n]):
-                    out[n] = step_value(grid, up, m[n], math.sqrt(info / (b[n] * (b[n] + info))))
+            far = step_to(grid, up, m[n], b[n], info)
+            if np.isnan(far):
+                out[n] = step_value(grid, up, m[n], math.sqrt(info / (b[n] * (b[n] + info))))
+            elif levels[up] <= b[n] + info or down == up:
+                out[n] = far
+            elif levels[down] <= b[n]:
+                share = info / (levels[up] - b[n])
+                out[n] = share * far + (1 - share) * value_at(grid, m[n], b[n])
             else:
                 share = (b[n] + info - levels[down]) / (levels[up] - levels[down])
-                out[n] = share * step_to(grid, up, m[n], b[n], info) + (1 - share) * step_to(grid, down, m[n], b[n], info)
+                out[n] = share * far + (1 - share) * step_to(grid, down, m[n], b[n], info)
     return out
-
-
-@nb.njit(cache=True, nogil=True)
-def advance(grid, m, b, info):
-    """E w(m + t Z, b + info) - w(m, b) at one point, not below 0: what feedback that teaches `info` adds to the value.
-
-    Feedback that teaches less than the next level is away counts as that share of the step to it, as in `atoms_at`;
-    `forward_values` counts it as the whole step.
-    """
-    levels, now = grid.levels, values(grid, np.array([m]), np.array([b]))[0]
-    up = np.searchsorted(levels, b * (1 + 1e-13), side="right")
-    if up < levels.size and levels[up] - b > info:
-        share = info / (levels[up] - b)
-        return max(share * (step_to(grid, up, m, b, info) - now), 0.0)
-    return max(forward_values(grid, np.array([m]), np.array([b]), info)[0] - now, 0.0)

@@ -414,19 +414,6 @@ def q_values(table, net_mean, var, x=1.0):
     return both[0], both[1]
 
 
-def exploration_benefit(table, z, var):
-    """Exploration benefit / sd of an item of magnitude 1 at standardised net mean z <= 0 and variance var, floats.
-
-    Right also for an item that teaches far less than those to come, where the difference of `q_values` is too large.
-    """
-    if not table.slope:
-        return 0.0
-    var = min(var, table.var_max)
-    unit = table.noise_sd / table.scale / math.sqrt(var)
-    m, b, share = (float(part[0]) for part in resolved(table, np.array([z / unit]), np.array([unit * unit])))
-    return table.gamma * share * best.advance(table.guess, m, b, 1 / table.scale**2) * table.noise_sd / math.sqrt(var)
-
-
 def thresholds(table, b, alpha, x):
     """Standardised net mean z = m sqrt(b) at which x m + alpha (exploration benefit) changes sign, by bisection.
 

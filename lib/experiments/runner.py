@@ -61,16 +61,16 @@ def key(task):
     (problem, thetas), spec = problem_of(task), task.spec
     parts = (spec.policies, spec.horizon) if task.count else (spec.horizon, spec.tol, size(*spec.sequences))
     users = np.zeros(0) if thetas is None else thetas
-    return cache.digest("chunk 1", versions(), *problem, users, repr((spec.seed, task[2:], parts)))
+    return cache.digest("chunk 2", versions(), *problem, users, repr((spec.seed, task[2:], parts)))
 
 
 def compute(task):
-    """A task's arrays: the Moments of its replications, or its bounds."""
+    """A task's arrays: the Moments of its replications and of their control variate, or its bounds."""
     (problem, thetas), spec = problem_of(task), task.spec
     if not task.count:
         return bounds(problem, spec.horizon, spec.tol, size(*spec.sequences), (spec.seed, BOUNDS))
-    rewards = simulate.replicate(problem, spec.policies, task.count, spec.horizon, (spec.seed, task.purpose), thetas,
-                                 first=task.first)
+    rewards = simulate.replicate_controlled(problem, spec.policies, task.count, spec.horizon, (spec.seed, task.purpose), thetas,
+                                            first=task.first)
     return moments.moments(rewards, task.first, 0 if thetas is None else len(thetas))._asdict()
 
 
@@ -176,7 +176,7 @@ def sized(spec, name):
 
 
 def sample(spec, purpose, count, target, chunk, go):
-    """The Moments of `count` replications, or as many as `target` needs, for each cost."""
+    """The controlled Moments of `count` replications, or as many as `target` needs, for each cost."""
     step, unit = chunk * streams.BLOCK, CHUNK * streams.BLOCK
     stacks, done = [()] * len(spec.costs), [0] * len(spec.costs)
     ahead = [count if target is None else math.ceil(count / unit) * unit] * len(spec.costs)
@@ -187,8 +187,8 @@ def sample(spec, purpose, count, target, chunk, go):
             stacks[n] = moments.append(stacks[n], moments.Moments(**arrays))
         done = ahead
         if target is not None:
-            ahead = [moments.needed(moments.total(stack), target, unit) for stack in stacks]
-    return [moments.total(stack) for stack in stacks]
+            ahead = [moments.needed(moments.controlled(moments.total(stack)), target, unit) for stack in stacks]
+    return [moments.controlled(moments.total(stack)) for stack in stacks]
 
 
 def families(spec):

@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from lib import streams
-from lib.dp import Table
-from lib.dp.program import exploration_benefit
+from lib import dp, streams
 from lib.filter import files
 from lib.filter.shared import Known, foreign, noise_of, put, share
 from lib.policies import lookahead
@@ -274,12 +272,19 @@ class Filter:
         return bool(found)
 
 
+def exploration_benefit(table, z, var):
+    """Exploration benefit / sd of an item at standardised net mean z <= 0 and variance var, from a table of its own."""
+    var = min(var, table.var_max)
+    discard, forward = dp.q_values(table, z * sqrt(var), var)
+    return max(float(forward - discard) / sqrt(var) - z, 0.0)
+
+
 def _forwards(shared, item: Known, mean, var):
     """The index rule of lib.simulate: forward iff mean + bonus sd exceeds the cost, or equals it where ties."""
     bonus, cost = item.bonus, shared.problem.cost
     if shared.family.rule == TABLE and mean <= cost and var > 0.0 and bonus > 0.0:
         z = (mean - cost) / sqrt(var)
-        own = isinstance(item.rules, Table)
+        own = isinstance(item.rules, dp.Table)
         bonus *= exploration_benefit(item.rules, z, var) if own else explored(item.rules, 0, item.column, z, var)
     index = mean + bonus * sqrt(var)
     return bool(index > cost or index == cost and (shared.family.ties or shared.family.rule == QUANTILE))

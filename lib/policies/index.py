@@ -6,10 +6,8 @@ direction serves every cost, user and alpha (of very many directions one serves 
 REACH/-log(gamma) items add, and over steps of FINE in z, counted from where the problem's value leaves zero, because
 E has a kink there.  Further below than DEEP it is taken as 0.
 """
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from lib.dp import exploration_benefits
@@ -18,6 +16,7 @@ from lib.policies.directions import directions
 from lib.policies.rules import INDEX, TABLE, THOMPSON, as_policies, entry
 from lib.posterior import jit
 from lib.problem import checked
+from lib.threads import side_by_side
 
 
 class Rules(NamedTuple):
@@ -60,8 +59,7 @@ def compile_rules(problem, policies):
             rows = np.array([keys.setdefault(key, len(keys)) for key in found[kind].keys])
             row[p], other[p] = rows[found[kind].row], rows[found[kind].other]
             share[p], unit[p] = found[kind].share, found[kind].unit
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        tables = list(pool.map(lambda key: exploration_benefits(*key[1:]), keys)) or [(np.zeros(2), np.zeros((2, 2)))]
+    tables = side_by_side(lambda key: exploration_benefits(*key[1:]), keys) or [(np.zeros(2), np.zeros((2, 2)))]
     shape = tuple(np.max([benefit.shape for _, benefit in tables], axis=0))
     return Rules(
         kind=np.array([family.rule for family in families]),

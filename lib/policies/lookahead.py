@@ -38,7 +38,7 @@ from lib.normal import gain
 from lib.policies.projection import mean_projection
 from lib.policies.rules import DIRECTED, GRADIENT, PHASED, QUANTILE, ROLLOUT, SCORES, entry
 from lib.posterior import (CACHE, COARSE, EXACT, Instance, blocks, coming, compile_problem, dot, inlined_jit, jit, leading,
-                           learn, noise_share, project, variances)
+                           learn, noise_share, once_jit, project, variances)
 from lib.problem import effective_horizon
 
 AHEAD = 4                       # items of a user whose memory is asked for at once
@@ -223,7 +223,7 @@ def directed(instance, mu, Sigma, alpha, known):
     return regret, learned
 
 
-@jit
+@once_jit
 def informed(instance, ahead, state, alpha, i, net):
     """Does information-directed sampling forward item i: is it taken, or by its ratio where only a sample is looked at?"""
     if state.phase[4] != state.phase[3]:
@@ -254,7 +254,7 @@ def explores(ahead, state, i):
     return True
 
 
-@jit
+@once_jit
 def phased(ahead, state, i, alpha, net):
     """Explore until the phase's forwards span the items, then exploit alpha times the phase's number of items."""
     if state.phase[1] < ahead.rank:
@@ -332,7 +332,7 @@ def outweighs(instance, ahead, belief, i, net, later):
     return later * gradient(instance, ahead, mu, Sigma, i, -net / later) > -net
 
 
-@inlined_jit
+@once_jit
 def by_gain(instance, ahead, state, kind, alpha, i, net):
     """Knowledge gradient and lookahead on scores: what one feedback adds to later items against the loss -net."""
     if net > 0.0 or alpha == 0.0:
@@ -347,7 +347,7 @@ def by_gain(instance, ahead, state, kind, alpha, i, net):
     return later * ahead.reach[i] * gain(net, sd) > -net
 
 
-@inlined_jit
+@once_jit
 def decide(instance, ahead, state, rule, i, n):
     """Does the policy `rule` = (kind, alpha, futures) forward item i, the n-th to arrive (from 0)?"""
     kind, alpha, futures = rule
@@ -377,7 +377,7 @@ def look_ahead(instance, ahead, stream, r, first, state):
         ask(instance, "noise_var", i, i + 1)
 
 
-@jit
+@once_jit
 def play(instance, ahead, rule, stream, r, state, decisions):
     """One policy meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
     room, reward = np.empty(len(state.mu)), 0.0

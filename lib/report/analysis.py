@@ -111,7 +111,7 @@ def measure(problem, cost, spec):
     """The rows of one cost: all policies tuned and evaluated, and the bound."""
     here = problem._replace(cost=cost)
     step(f"policies at cost {cost:g}")
-    parts = [moments.moments(simulate.replicate(here, spec.policies, count, spec.horizon, (spec.seed, purpose)))
+    parts = [moments.controlled(moments.moments(simulate.replicate_controlled(here, spec.policies, count, spec.horizon, (spec.seed, purpose))))
              for purpose, count in ((TUNING, spec.tuning[0]), (EVALUATION, spec.replications[0]))]
     step(f"upper bound at cost {cost:g}")
     limit = upper_bound(here, spec.horizon, (spec.seed, BOUND))

@@ -21,16 +21,13 @@ runs blocks of users in threads.  Unsigned indices and inlining let loops vector
 """
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from lib.fetch import ask
 from lib.policies.index import TABLE, THOMPSON, explored
-from lib.posterior import jit
+from lib.posterior import jit, once_jit
 
 AHEAD = 4               # items of a user whose memory is asked for at once
-
-inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
 
 
 class State(NamedTuple):
@@ -58,7 +55,7 @@ def make_state(grouped):
                  np.zeros(2, np.uint64), np.empty(width), np.empty(steps), met)
 
 
-@inlined
+@once_jit
 def dot(grouped, i, vector):
     """x.vector for item i; four sums run side by side, because additions wait for one another."""
     a = b = c = d = 0.0
@@ -77,7 +74,7 @@ def dot(grouped, i, vector):
     return (a + b) + (c + d)
 
 
-@inlined
+@once_jit
 def rows(grouped, i, matrix, low, high, out):
     """out[low:high] = sum over the features j of item i of x_j matrix[j, low:high], four rows at a time."""
     size, feature, start = grouped.size, grouped.feature, grouped.start
@@ -106,7 +103,7 @@ def tabulate(grouped):
         grouped.prior_var[i] = dot(grouped, i, grouped.prior_gain[i])
 
 
-@inlined
+@once_jit
 def restore(grouped, state):
     """Back to the prior."""
     Sigma, prior = state.Sigma, grouped.Sigma
@@ -122,7 +119,7 @@ def restore(grouped, state):
                     Sigma[a, b] = prior[a, b]
 
 
-@inlined
+@once_jit
 def project_matrix(grouped, state, i):
     """x Sigma x of item i; leaves `gain` = Sigma x, on the item's group."""
     rows(grouped, i, state.Sigma, grouped.low[i], grouped.high[i], state.gain)
@@ -139,7 +136,7 @@ def project_vectors(grouped, state, i):
     return max(var, 0.0)
 
 
-@inlined
+@once_jit
 def learn_matrix(grouped, state, i, sd, surprise):
     """The belief after a forward that came out `surprise` predictive sd above its mean; needs `gain`."""
     low, high, mu, gain, Sigma = grouped.low[i], grouped.high[i], state.mu, state.gain, state.Sigma
@@ -175,7 +172,7 @@ def learn_vectors(grouped, state, i, sd, surprise):
     state.count[1] += np.uint64(1)
 
 
-@inlined
+@once_jit
 def forwards(rules, p, i, mean, var, z, cost):
     """Does policy p forward item i, whose feedback has this mean and variance?  `z` is Thompson's standard normal."""
     kind, bonus = rules.kind[p], rules.bonus[p, i]

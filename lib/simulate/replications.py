@@ -5,20 +5,19 @@ come from another problem than the one that they believe in (`truth`).  Replicat
 not on the number of replications, the horizon, the policies beside it or the threads.  Blocks of replications
 run in threads, as many as numba would use (NUMBA_NUM_THREADS).
 """
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from lib import streams
 from lib.bound import hindsight
 from lib.policies import compile_rules, lookahead
 from lib.policies.rules import THOMPSON, as_policies, entry
-from lib.posterior import COARSE, FINEST, compile_problem, noise_share
+from lib.posterior import COARSE, FINEST, blocks, compile_problem, noise_share
 from lib.problem import Problem, as_choice, as_count, as_floats, as_made, as_numbers, as_positions, checked
 from lib.simulate import kernels, square_root, vectorized
 from lib.simulate.instances import Stream, group
+from lib.threads import side_by_side
 
 
 class Episodes(NamedTuple):
@@ -89,17 +88,67 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
     """
     policies = as_policies("policies", policies)
     run = _runner(problem, policies, _setting(problem, horizon, seed, thetas, reward, truth))
+    return _all_pieces(lambda piece: run(piece)[0].rewards, len(policies), first, replications)
+
+
+def replicate_controlled(problem, policies, replications, horizon=100, seed=0, thetas=None, *, first=0):
+    """The rewards of `replicate`, and below them a control variate for all of them: what hindsight earns, less its mean.
+
+    Hindsight forwards the items that are worth their cost.  What it earns of the `horizon` items that come makes up most of
+    what lets users differ, whatever the policy, and its mean is known: given theta where users are real.
+
+    Parameters
+    ----------
+    problem, policies, replications, horizon, seed, thetas, first
+        As `replicate` takes them.
+
+    Returns
+    -------
+    ndarray (policies + 1, replication)
+        The last row has mean zero, of each user where users are real.
+
+    Examples
+    --------
+    >>> from lib.policies import exploit
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1]], [1], [1], [[0]], 1, .5, .5)
+    >>> replicate_controlled(problem, [exploit()], 2, horizon=2)
+    array([[0.375, 0.375],
+           [0.   , 0.   ]])
+    """
+    policies, setting = as_policies("policies", policies), _setting(problem, horizon, seed, thetas, "expected", None)
+    run = _runner(problem, policies, setting)
+
+    def piece_of(piece):
+        seen, pay = run(piece)
+        return np.vstack([seen.rewards, np.maximum(pay, 0).sum(axis=1)])
+
+    rows = _all_pieces(piece_of, len(policies) + 1, first, replications)
+    mean = (1 - setting.truth.gamma**setting.horizon) * hindsight_given(setting.truth, setting.thetas)
+    rows[-1] -= mean if setting.thetas is None else mean[(first + np.arange(replications)) % len(mean)]
+    return rows
+
+
+def hindsight_given(problem, thetas):
+    """`bound.hindsight` of each of some users: (m,) of thetas (m, k), or one number, the mean over users, where they are None."""
+    if thetas is None:
+        return hindsight(problem)
+    earned = np.zeros(len(thetas))
+    for rows in blocks(len(problem.items), len(thetas)):
+        earned += problem.probs[rows] @ np.maximum(problem.items[rows] @ thetas.T - problem.cost, 0)
+    return problem.gamma / (1 - problem.gamma) * earned
+
+
+def _all_pieces(rewards_of, rows, first, replications):
+    """`rewards_of(piece)`, `rows` each, of all pieces that the replications touch."""
     pieces = _pieces(as_count("first", first, 0), as_count("replications", replications, 1))
-    rewards = np.empty((len(policies), replications))
-    threads, left = min(numba.get_num_threads(), len(pieces)), iter(pieces)
+    rewards = np.empty((rows, replications))
 
-    def work(_):
-        for piece in left:              # shared by the threads, so that one holds one piece at a time
-            at = piece[0] * streams.BLOCK - first
-            rewards[:, at + piece[1]:at + piece[2]] = run(piece).rewards
+    def work(piece):
+        at = piece[0] * streams.BLOCK - first
+        rewards[:, at + piece[1]:at + piece[2]] = rewards_of(piece)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, range(threads)))
+    side_by_side(work, pieces)
     return rewards
 
 
@@ -107,7 +156,7 @@ def episodes(problem, policies, replications, horizon=100, seed=0, thetas=None, 
     """The same replications item by item, for pictures and checks: an Episodes; the nine arguments of `replicate`."""
     policies = as_policies("policies", policies)
     run = _runner(problem, policies, _setting(problem, horizon, seed, thetas, reward, truth))
-    pieces = [run(piece) for piece in _pieces(as_count("first", first, 0), as_count("replications", replications, 1))]
+    pieces = [run(piece)[0] for piece in _pieces(as_count("first", first, 0), as_count("replications", replications, 1))]
     users = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in Episodes._fields[:4]}
     acted = {name: np.concatenate([getattr(piece, name) for piece in pieces], axis=1) for name in Episodes._fields[4:]}
     return Episodes(**users, **acted)
@@ -239,7 +288,7 @@ def _users(setting):
 
 
 def _runner(problem, policies, setting):
-    """A function from a piece (block, row, end) to its Episodes."""
+    """A function from a piece (block, row, end) to its Episodes and what forwarding each item would pay, discounted."""
     problem, users = checked(problem), _users(setting)
     grouped, order = group(setting.truth, setting.horizon)
     fill = _player(problem, policies, grouped if problem is setting.truth else group(problem, setting.horizon)[0])
@@ -257,6 +306,6 @@ def _runner(problem, policies, setting):
         rewards = np.empty((len(policies), len(theta)))
         decisions = np.empty(rewards.shape + (setting.horizon,), np.bool_)
         fill(stream, rewards, decisions)
-        return Episodes(theta, stream.items, stream.feedback, z, decisions, rewards)
+        return Episodes(theta, stream.items, stream.feedback, z, decisions, rewards), stream.pay
 
     return run

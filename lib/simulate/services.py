@@ -3,10 +3,8 @@
 A session is the paper's problem with the prior that the service has by then.  Between sessions the service looks at what its own
 forwards have shown.  Randomness depends on (seed, run) alone: all services see the same users, items and noise.
 """
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from lib import population, streams
@@ -14,6 +12,7 @@ from lib.policies import compile_rules, lookahead
 from lib.policies.rules import GRADIENT, INDEX, Policy, entry
 from lib.posterior import compile_problem, dot, jit, learn, project
 from lib.problem import (Problem, as_choice, as_count, as_covariance, as_floats, as_made, as_scalar, checked, noise_var)
+from lib.threads import side_by_side
 
 EACH, SELDOM = 20, 5       # users after each of whom the prior is estimated anew, and after how many more again
 LEARNS = ("all", "nothing", "mean", "prior")
@@ -264,6 +263,5 @@ def serve(problem, services, start, users=200, runs=16, horizon=60, seed=0):
         for s, rule in enumerate(rules):
             run(instance, ahead, rule, start, met, out[s, r])
 
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        list(pool.map(work, range(runs)))
+    side_by_side(work, range(runs))
     return Served(out[:, :, 0], out[:, :, 1].astype(int), out[:, :, 2] > 0, out[:, :, 3])

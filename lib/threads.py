@@ -1,0 +1,33 @@
+"""Work in threads: compiled kernels let go of Python's lock (nogil), so that they run side by side.
+
+Results do not depend on the number of threads, which is numba's (NUMBA_NUM_THREADS): every piece of work is done by
+itself, and the results come back in order.
+"""
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+
+
+def side_by_side(work, pieces):
+    """[work(piece) for piece in pieces], by as many threads as numba would use.
+
+    Examples
+    --------
+    >>> side_by_side(abs, [-1, 2])
+    [1, 2]
+    """
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        return list(pool.map(work, pieces))
+
+
+def shares(count, most=64):
+    """Slices that share out `count` rows, at most `most` of them, of nearly equal length; an empty one for no row.
+
+    Examples
+    --------
+    >>> shares(3, 2), shares(0)
+    ([slice(0, 1, None), slice(1, 3, None)], [slice(0, 0, None)])
+    """
+    parts = max(min(most, count), 1)
+    ends = [count * n // parts for n in range(parts + 1)]
+    return [slice(first, end) for first, end in zip(ends, ends[1:])]
