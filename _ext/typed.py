@@ -43,7 +43,7 @@ DEFENDED = {     # by chapter: number and why it may be typed; tests/test_typed.
                    "0.999": "an example", "130.": "the exit code of an interrupt", "16": "fewest users of a report",
                    "10,000,": "lib.report.checks.CONDITION"},
     "ratings": {"50": "default of datasets.prior", "2.6": "first cost of specs.STARS", "4.8": "last cost of specs.STARS"},
-    "scale": {"4,711": "names a replication"}, "theorem": {"32": "lib.experiments.theorem.ARTICLES"}}
+    "scale": {"4,711": "names a replication", "5,000": "lib.bound.theorem.LARGE"}, "theorem": {"32": "lib.experiments.theorem.ARTICLES"}}
 
 
 class Typed(NamedTuple):

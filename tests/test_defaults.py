@@ -106,7 +106,7 @@ CONSTANTS = {
     "bound.catalogue": {"OWN": 8, "FIRST_SHARE": .04, "FULL_SHARE": .01}, "bound.charges": {"MOST": 20_000},
     "bound.duality": {"EVERY": 1024, "FIRST": 1024, "LEAVES": 256, "TOL": 1e-2, "LEAF": 8},
     "bound.giveaways": {"LONGEST": 2000}, "bound.merged": {"MANY": 20_000, "CLASSES": 20_000, "NARROWEST": 1e-4},
-    "bound.theorem": {"FAR": 5, "ROUNDED": 1e-11, "HARDLY": .8},
+    "bound.theorem": {"LARGE": 5000, "FAR": 5, "ROUNDED": 1e-11, "HARDLY": .8},
     "bound.cells": {"MANY": 500, "ATOMS": 4000, "FEWEST": 40, "MOST": 800, "TOL": .03, "GOAL": .05, "WORTH": .1, "LEAST": .01},
     "bound.slopes": {"FADED": 2e-3, "LEVELS": 40},
     "datasets._csv": {"FEW": 5, "SURE": 10, "MANY": 20}, "datasets.priors": {"CUT": 1e-9, "EFFORT": 10**8, "STALLED": 1e-6},

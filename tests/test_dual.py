@@ -362,6 +362,11 @@ def test_the_ladder_has_theorem_1_for_items_of_any_norm():
     assert names["Theorem 1"].se == 0 and "Theorem 1, sharper noise" not in names
 
 
+def test_the_ladder_leaves_theorem_1_out_for_many_general_items(monkeypatch):
+    monkeypatch.setattr("lib.bound.theorem.LARGE", 0)
+    assert "Theorem 1" not in {r.name for r in bound.ladder(make_problem([[2.]], [1.], [0.], [[1.]], 1., 0., .5), 100)}
+
+
 def test_after_is_one_update():
     left = duality.after(small(), 2, .7)
     mu, Sigma = naive.update([0, 0], [[1, .3], [.3, 1]], [.5, .5], .7, 2.)

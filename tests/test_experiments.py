@@ -204,6 +204,10 @@ def test_items_of_other_norms_have_a_decomposition(monkeypatch):
         limit = bound.decomposition_for(long._replace(cost=cost), TINY.tol)
         assert (part.decomposition_upper == limit.upper).all() and (part.bound <= limit.upper).all()
         assert (part["mean"] - 3 * part.se < part.bound + part.truncation).all()
+    monkeypatch.setattr("lib.bound.theorem.LARGE", 0)
+    runner.BOUNDS_FOUND.clear()
+    rows = run(TINY._replace(problem="long", options=()), replications=130, progress=False)
+    assert rows.decomposition.isna().all() and (rows.bound == rows.hindsight).all()
 
 
 def test_the_decomposition_can_be_left_out():

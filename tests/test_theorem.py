@@ -165,6 +165,15 @@ def test_items_in_another_unit_are_worth_the_same():
     assert found.lower <= plain.upper and found.upper <= plain.upper * 1.01
 
 
+def test_a_large_catalogue_of_general_items_goes_without():
+    many = make_problem(np.full((1, 2), .5), [1.0], [0, 0], np.eye(2), 1, .2, .9)
+    assert theorem.affordable(many)
+    rows = np.random.default_rng(0).random((theorem.LARGE + 1, 2))
+    many = many._replace(items=rows, probs=np.full(len(rows), 1 / len(rows)))
+    assert not theorem.affordable(many)
+    assert theorem.affordable(many._replace(items=rows / rows.sum(axis=1, keepdims=True)))
+
+
 def test_a_piece_is_worth_at_most_its_slope_a_unit_of_the_mean(monkeypatch):
     """sum_i p_i |x_i| / (1 - gamma), handed to what solves the piece."""
     problem = make_problem([[1, 0], [0, 1], [.5, -.5]], [.4, .4, .2], [0, 0], [[1, .3], [.3, 1]], 1, .2, .8)

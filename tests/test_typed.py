@@ -8,6 +8,7 @@ import pytest
 from conftest import ROOT
 from lib import datasets
 from lib.bound import duality, unsampled
+from lib.bound.theorem import LARGE
 from lib.datasets import _citeulike
 from lib.experiments import indices, problems, specs, theorem, unsampled as kept
 from lib.problem import effective_horizon
@@ -28,7 +29,7 @@ HELD = {("beyond_bounds", "1,024"): duality.EVERY, ("data", "25"): default(_cite
         ("gittins", "0.9995"): max(default(indices.gittins, "gammas")), ("notation", "1.96"): 1.96, ("own_stream", "66"): effective_horizon(.9), ("own_stream", "6,905"): effective_horizon(.999),
         ("own_stream", "130."): interrupt.INTERRUPTED, ("own_stream", "10,000,"): checks.CONDITION,
         ("ratings", "50"): default(datasets.prior, "min_ratings"), ("ratings", "2.6"): specs.STARS[0], ("ratings", "4.8"): specs.STARS[-1],
-        ("theorem", "32"): theorem.ARTICLES}
+        ("scale", "5,000"): LARGE, ("theorem", "32"): theorem.ARTICLES}
 
 
 @pytest.mark.parametrize("path", sorted(typed.CHAPTERS.glob("*.md")), ids=lambda path: path.stem)

@@ -30,6 +30,7 @@ EPS = np.finfo(float).eps
 ROUNDED = 1e-11         # what rounding a change of basis may change, relative to what all pieces are worth if known
 DIGITS = 60             # in which a basis is changed
 NO_PART = 1e-14         # share of an item's worth below which a feature has no part in it: rounding, that ROUNDED covers
+LARGE = 5000            # numbers in general items beyond which experiments leave the theorem out: minutes, for more than hindsight
 FAR = 5.0               # standard deviations of the mean within which a piece is to be solved sharply
 HARDLY = 0.8            # a bracket of merged atoms is kept that a finer solution leaves wider than this share of what it was
 NEARLY = 1e-6           # a spread of the mean below this share of what is left to learn is bounded by its slope
@@ -347,6 +348,11 @@ def decomposition(problem, tol=1e-3, noise="basis", charges="paper", basis=None,
 def one_piece(pieces, j):
     """Piece j of Pieces: arrays (n,), and numbers."""
     return Pieces(*(part[:, j].copy() if part.ndim == 2 else float(part[j]) for part in pieces))
+
+
+def affordable(problem):
+    """Whether `decomposition_for` is worth its time beside other bounds: not for a large catalogue of general items."""
+    return as_in_paper(problem) or problem.items.size <= LARGE
 
 
 def within(problem, piece):

@@ -21,6 +21,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from lib import bound, cache, policies, simulate, streams
+from lib.bound import theorem
 from lib.estimate import half_width
 from lib.experiments import moments
 from lib.experiments.specs import Spec, build, size
@@ -75,10 +76,11 @@ def compute(task):
 
 
 def bounds(problem, horizon, tol, sequences, seed):
-    """The bounds of one cost: decomposition (where tol is not None), hindsight, full observation."""
+    """The bounds of one cost: decomposition (where tol is not None and `theorem.affordable`), hindsight, full observation."""
     name = cache.digest(*problem, repr((horizon, tol, sequences, seed)))
     if name not in BOUNDS_FOUND:
-        split = bound.decomposition_for(problem, tol) if tol is not None else Bracket(*[np.nan] * 3)
+        wanted = tol is not None and theorem.affordable(problem)
+        split = bound.decomposition_for(problem, tol) if wanted else Bracket(*[np.nan] * 3)
         full, hindsight = bound.full_observation(problem, sequences, seed), bound.hindsight(problem)
         BOUNDS_FOUND[name] = {
             "decomposition_lower": split.lower, "decomposition": split.value, "decomposition_upper": split.upper,
