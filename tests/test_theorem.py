@@ -111,6 +111,18 @@ def test_numbers_of_items_that_sum_to_one_are_those_of_one_table_each():
     assert found.lower <= total[2] and total[0] <= found.upper
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("cost", [.2, .5])
+def test_the_general_program_gives_the_old_theorem_where_items_sum_to_one(cost, monkeypatch):
+    """To four digits: a program of signed atoms and charges of any kind, where all charges are a price of the feature."""
+    problem = make_problem([[1, 0], [.5, .5]], [.6, .4], [.1, .2], [[1, .3], [.3, 1]], 1, cost, .9)
+    old = bound.decomposition(problem, 2e-5)
+    monkeypatch.setattr(theorem, "unit_price", lambda piece: None)
+    new = bound.decomposition(problem, 2e-5)
+    assert new.lower <= old.upper and old.lower <= new.upper
+    assert f"{new.value:.4f}" == f"{old.value:.4f}" and new.upper - new.lower < 1e-4
+
+
 @pytest.mark.parametrize("wrong, words", [
     (dict(charges=np.full((3, 2), .2)), "charges\\[0\\] add up to 0.4"), (dict(charges=[[.1]]), "charges must have one element"),
     (dict(charges="fair"), "charges is 'fair'"), (dict(told=1.5), "told is 1.5"), (dict(told=.5, noise="basis"), "noise is \"basis\""),

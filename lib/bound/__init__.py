@@ -1,10 +1,10 @@
 """Upper bounds on what any policy can earn, in reward units with the leading gamma (paper, section III-A).
 
-conditionals: one preference given the others; theorem: Theorem 1, for any items; merged: of very many; charges: that make it least; slopes:
-a lattice that steers their search; giveaways: what it gives away; relaxations: hindsight, full observation; told: the latter where tastes
-drift; penalty: charges against full observation, along paths; duality: bounds by those charges, the first forward exact; catalogue: the same
-from sampled items; unsampled: full observation and exact forwards without sampling; envelope: their concave majorants; optimum: the exact
-optimum of two features.  Knows dp and posterior, not policies.
+conditionals: one preference given the others; theorem: Theorem 1, for any items; merged, cells: of very many; charges: that make it least;
+slopes: a lattice for their search; giveaways: what it gives away; relaxations: hindsight, full observation; told: the latter where tastes
+drift; penalty: charges against full observation, along paths; duality: bounds by those charges, the first forward exact; catalogue: the
+same from sampled items; unsampled: full observation and exact forwards without sampling; envelope: their concave majorants; optimum: the
+exact optimum of two features.  Knows dp and posterior, not policies.
 """
 from lib.bound.charges import Charged, tightest_charges
 from lib.bound.conditionals import conditional

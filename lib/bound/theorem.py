@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import dp, streams
-from lib.bound import merged
+from lib.bound import cells, merged
 from lib.bound.conditionals import conditional
 from lib.bound.merged import as_in_paper
 from lib.estimate import sample_mean
@@ -30,8 +30,9 @@ EPS = np.finfo(float).eps
 ROUNDED = 1e-11         # what rounding a change of basis may change, relative to what all pieces are worth if known
 DIGITS = 60             # in which a basis is changed
 NO_PART = 1e-14         # share of an item's worth below which a feature has no part in it: rounding, that ROUNDED covers
+LARGE = 5000            # numbers in general items beyond which experiments leave the theorem out: minutes, for more than hindsight
 FAR = 5.0               # standard deviations of the mean within which a piece is to be solved sharply
-LARGE = 5000            # numbers in general items beyond which experiments leave the theorem out: it would take minutes
+HARDLY = 0.8            # a bracket of merged atoms is kept that a finer solution leaves wider than this share of what it was
 NEARLY = 1e-6           # a spread of the mean below this share of what is left to learn is bounded by its slope
 
 
@@ -228,7 +229,7 @@ def piece_bracket(problem, piece, tol):
     """(3,) lower, best and upper value of E W_j(mean + sd N, var) of one piece, without the leading gamma."""
     probs, horizon = problem.probs, 1 / (1 - problem.gamma)
     slope = horizon * probs @ np.abs(piece.x)
-    if piece.var == 0 or not (piece.info > 0).any():
+    if idle(piece):
         return committed(piece, horizon * probs)
     out = np.array(learned(problem, piece, tol, slope))
     commitment = horizon * probs @ np.maximum(piece.x * piece.mean - piece.charge, 0)
@@ -291,7 +292,9 @@ def decomposition(problem, tol=1e-3, noise="basis", charges="paper", basis=None,
     problem : Problem
     tol : float
         Aim for the relative width of the bracket, or 0.1 tol noise_sd where the value is smaller.  Of more than 20,000 items that
-        sum to 1, in the paper's charges and noise, magnitudes are merged first (`lib.bound.merged`), which costs less than .002.
+        sum to 1, in the paper's charges and noise, magnitudes are merged first (`lib.bound.merged`), which costs less than .002;
+        of more than 500 whose charges are no price of x, atoms are (`lib.bound.cells`), which costs
+        some .05, and .1 where nearly all is to be earned by learning.
     noise : str
         "basis": feature j of item x is observed with variance basis_var / x_j^2, noise_sd^2 / x_j^2 as in the paper;
         "model": with noise_var, what is really seen given what is told: a little tighter, and the only choice with a basis or
@@ -330,23 +333,55 @@ def decomposition(problem, tol=1e-3, noise="basis", charges="paper", basis=None,
     if plain and noise == "basis" and len(problem.items) > merged.MANY and merged.suits(problem):
         return decomposition_of_many(problem, tol, decompose(first_item(problem), noise, charges, basis, told, learning))
     pieces = decompose(problem, noise, charges, basis, told, learning)
-    columns = np.column_stack([np.atleast_2d(part).T if part.ndim == 1 else part.T for part in pieces])
-    distinct, where = np.unique(columns, axis=0, return_index=True, return_inverse=True)[1:]
-    singles = [Pieces(*(part[:, j].copy() if part.ndim == 2 else float(part[j]) for part in pieces)) for j in distinct]
-    found = solved(problem, singles, np.bincount(where.ravel()), tol)
-    return found if plain else widened(found, ROUNDED * problem.gamma / (1 - problem.gamma) * known(problem, pieces))
+    if len(problem.items) <= cells.MANY:
+        columns = np.column_stack([np.atleast_2d(part).T if part.ndim == 1 else part.T for part in pieces])
+        distinct, where = np.unique(columns, axis=0, return_index=True, return_inverse=True)[1:]
+    else:
+        distinct = where = np.arange(len(problem.mu))
+    pairs = [within(problem, one_piece(pieces, j)) for j in distinct]
+    found = solved(pairs, np.bincount(where.ravel()), tol)
+    if plain and not any(merging(pair) for pair in pairs):
+        return found
+    return widened(found, ROUNDED * problem.gamma / (1 - problem.gamma) * known(problem, pieces))
+
+
+def one_piece(pieces, j):
+    """Piece j of Pieces: arrays (n,), and numbers."""
+    return Pieces(*(part[:, j].copy() if part.ndim == 2 else float(part[j]) for part in pieces))
 
 
 def affordable(problem):
-    """Whether `decomposition_for` is quick enough to stand beside other bounds: not for a large catalogue of general items."""
+    """Whether `decomposition_for` is worth its time beside other bounds: not for a large catalogue of general items."""
     return as_in_paper(problem) or problem.items.size <= LARGE
+
+
+def within(problem, piece):
+    """Two (problem, piece): worth no more and no less than this one, on few atoms where it has many; else both are this one."""
+    if len(problem.probs) <= (cells.MANY if unit_price(piece) is None else merged.MANY) or idle(piece):
+        return ((problem, piece),) * 2
+    where, pair = cells.cut(piece, problem.probs, problem.noise_sd, problem.gamma, cells.number(len(problem.mu))), []
+    for law in (cells.inward, cells.outward):
+        x, charge, info, probs = law(piece, problem.probs, where)
+        pair.append((problem._replace(probs=probs), piece._replace(x=x, charge=charge, info=info)))
+    return tuple(pair)
+
+
+def idle(piece):
+    """Whether a piece learns nothing."""
+    return piece.var == 0 or not (piece.info > 0).any()
+
+
+def merging(pair):
+    """Whether the two of `within` are different."""
+    return pair[0] is not pair[1]
 
 
 def decomposition_for(problem, tol=1e-3):
     """Theorem 1 as experiments state it, for items of any norm and sign (paper, Theorem 1).
 
     Where no feature is negative and every item sums to 1 it is the paper's own, `decomposition(problem, tol)`.  Else it is the lesser,
-    by the upper end, of those with the paper's and with even charges, with the model's noise.
+    by the upper end, of those with the paper's and with even charges, with the model's noise; of more than 500 items, that with
+    even ones.
 
     Parameters
     ----------
@@ -375,7 +410,8 @@ def decomposition_for(problem, tol=1e-3):
     problem, tol = checked(problem), as_scalar("tol", tol, 0, 1)
     if as_in_paper(problem):
         return decomposition(problem, tol)
-    return min((decomposition(problem, tol, "model", charges) for charges in ("paper", "even")), key=lambda found: found.upper)
+    kinds = ("paper", "even") if len(problem.items) <= cells.MANY else ("even",)
+    return min((decomposition(problem, tol, "model", charges) for charges in kinds), key=lambda found: found.upper)
 
 
 def first_item(problem):
@@ -415,16 +451,31 @@ def widened(found, slack):
     return Bracket(max(found.lower - float(slack), 0.0), found.value, found.upper + float(slack))
 
 
-def solved(problem, singles, times, tol):
-    """The bracket of a sum of pieces, the j-th counted times[j] times: solved ever finer until it is tol wide."""
-    goal, floor = first_goal(singles, tol)
+def solved(pairs, times, tol):
+    """The bracket of a sum of pieces, the j-th counted times[j] times: solved ever finer until it is tol wide.
+
+    Each is a pair from `within`.  Where atoms are merged, it ends as well when a finer solution hardly narrows it.
+    """
+    coarse, width = any(merging(pair) for pair in pairs), np.inf
+    tol = max(tol, cells.TOL) if coarse else tol
+    goal, floor = first_goal([piece for (_, piece), _ in pairs], tol)
+    goal = min(goal, cells.GOAL) if coarse else goal
     while True:
-        parts = side_by_side(lambda piece: piece_bracket(problem, piece, goal), singles)
-        low, best, high = problem.gamma * (times @ np.array(parts))
-        wanted = tol * max(best, 0.1 * problem.noise_sd)
-        if high - low <= wanted or goal < floor:
+        parts = side_by_side(lambda pair: pair_bracket(pair, goal), pairs)
+        low, best, high = pairs[0][0][0].gamma * (times @ np.array(parts))
+        wanted = tol * max(best, 0.1 * pairs[0][0][0].noise_sd)
+        if high - low <= wanted or goal < floor or coarse and high - low > HARDLY * width:
             return Bracket(float(low), float(best), float(high))
-        goal *= max(0.02, min(0.5, 0.7 * wanted / (high - low)))
+        goal, width = goal * max(0.02, min(0.5, 0.7 * wanted / (high - low))), high - low
+
+
+def pair_bracket(pair, goal):
+    """(3,) `piece_bracket` from the two of `within`: the lower end of the first, the upper one of the second."""
+    under = piece_bracket(*pair[0], goal)
+    if not merging(pair):
+        return under
+    above = piece_bracket(*pair[1], goal)
+    return np.array([under[0], (under[0] + above[2]) / 2, above[2]])
 
 
 def first_goal(singles, tol):
