@@ -24,7 +24,7 @@ class Spec(NamedTuple):
     policies: tuple = GRID
     thetas: str = "prior"                   # users: "prior", drawn from it, or "held_out", real ones in turn
     horizon: int | None = None              # items a user meets; None: as `problem.effective_horizon` has it
-    replications: tuple = (2048, 40_000)    # users on whom everything is evaluated
+    replications: tuple = (1024, 40_000)    # users on whom everything is evaluated
     tuning: tuple = (1024, 20_000)          # other users, on whom alpha is chosen
     sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
     tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out
@@ -54,8 +54,8 @@ LIBRARY = (("articles", None), ("ratio", 1))            # every usable article
 SPECS = {spec.name: spec for spec in (
     Spec("simulated", "simulated", horizon=PAPER,
          costs=(-1.0, -.5, 0.0, .2, .3, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1.0, 1.1)),
-    Spec("ratings", "rated", horizon=PAPER, costs=STARS, tuning=(2048, 20_000)),
-    Spec("ratings_held_out", "rated", horizon=PAPER, costs=STARS, tuning=(2048, 20_000), thetas="held_out"),
+    Spec("ratings", "rated", horizon=PAPER, costs=STARS),
+    Spec("ratings_held_out", "rated", horizon=PAPER, costs=STARS, thetas="held_out"),
     Spec("documents", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(128, 40_000), tuning=(128, 20_000),
          tol=None, seed=6),
     Spec("documents_held_out", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(564, 10_000), tuning=(128, 10_000),
