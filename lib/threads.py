@@ -9,7 +9,9 @@ import numba
 
 
 def side_by_side(work, pieces):
-    """[work(piece) for piece in pieces], by as many threads as numba would use.
+    """[work(piece) for piece in pieces] of a sized collection, by as many threads as numba would use.
+
+    The first error ends it: pieces not begun are left out.
 
     Examples
     --------
@@ -20,8 +22,13 @@ def side_by_side(work, pieces):
     threads = max(min(numba.get_num_threads(), len(pieces)), 1)
 
     def go(_):
-        for n, piece in left:           # shared by the threads, so that one holds one piece at a time
-            results[n] = work(piece)
+        try:
+            for n, piece in left:       # shared by the threads, so that one holds one piece at a time
+                results[n] = work(piece)
+        except BaseException:
+            for _ in left:
+                pass
+            raise
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(go, range(threads)))

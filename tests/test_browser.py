@@ -330,7 +330,7 @@ def test_defects_on_a_page_are_found(one):
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_page_offers_its_source_its_notebook_and_where_it_is_known_a_binder(desk_and_phone, server, name):
     one, address = desk_and_phone[0], os.environ.get("BOOK_REPOSITORY")
-    one.open(f"chapters/{name}.html")
+    one.page.goto(f"{server}chapters/{name}.html", wait_until="domcontentloaded")      # links need no formula
     links = one.page.evaluate("[...document.querySelectorAll('.bd-header-article a')].map(a => a.href)")
     if address:
         place = address.removeprefix("https://github.com/")

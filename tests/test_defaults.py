@@ -113,7 +113,7 @@ CONSTANTS = {
     "datasets.topics": {"STEPS": 10_000}, "datasets._arxiv": {"RIDGE": 1},
     "datasets._citeulike": {"RATIOS": {10: (1, 4), 50: (1,)}, "RIDGE": {10: 1, 50: .3}, "UNIT": {10: 0, 50: 1 / 256}},
     "datasets.readers": {"LONGEST": 2**26, "HEADER": 100, "UNITS": {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}, "SINCE": 10**8},
-    "experiments.ledger": {"LIFETIMES": 7, "RESOLVED": 3}, "experiments.moments": {"DRAWS": 2000}, "experiments.runner": {"CHUNK": 32},
+    "experiments.ledger": {"LIFETIMES": 7, "RESOLVED": 3}, "experiments.moments": {"DRAWS": 2000, "ENOUGH": 10}, "experiments.runner": {"CHUNK": 32},
     "filter.files": {"VERSION": 1}, "filter.shared": {"FOREIGN": 10_000, "KEPT": 8}, "problem": {"SHARE": 1e-3, "LARGEST": 1e150},
     "policies.directions": {"FEW": 64, "LEAST": 32, "MOST": 64, "SERVED": 14, "ATOMS": 12, "EACH": 16, "ROUGH": .2, "BEYOND": .5},
     "policies.patience": {"FEW": 64, "LATE": .05},

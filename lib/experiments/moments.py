@@ -12,13 +12,14 @@ from lib import streams
 from lib.problem import Estimate
 
 DRAWS = 2000            # resamples
+ENOUGH = 10             # replications, in effect, that must make up a control variate
 
 
 class Moments(NamedTuple):
     """Sums over replications of the rewards of P policies; m = 0 where every replication is a new user."""
 
     count: np.ndarray       # () replications
-    total: np.ndarray       # (P,) sum of rewards, of a control variate in a last row where there is one
+    total: np.ndarray       # (P,) sum of rewards
     cross: np.ndarray       # (P, P) sum of products of two policies' rewards
     visits: np.ndarray      # (m,) replications of each user
     by_user: np.ndarray     # (P, m) sum of rewards of each user
@@ -84,23 +85,42 @@ def moments(rewards, first=0, users=0):
     return total(stack)
 
 
-def controlled(m):
-    """Moments of all rows but the last, less the multiple of the last, a control variate of mean zero, that leaves least variance.
+def with_control(rewards):
+    """Rewards whose last row is a control variate, and below it its squares: what `controlled` needs the Moments of."""
+    return np.vstack([rewards, rewards[-1:] ** 2])
 
-    Every sum is linear in rewards or a product of two, so that errors, differences and resampled users follow as from any
-    Moments.  The multiple is fitted on the same sample (`lib.estimate.controlled`), which biases a mean by an order of
-    1/count.  A control that does not vary beyond rounding is left alone.
+
+def controlled(m):
+    """Moments of the policies alone, less the multiple of a control variate of mean zero that leaves least variance.
+
+    `m` is of rewards as `with_control` makes them.  Every sum is linear in rewards or a product of two, so that errors,
+    differences and resampled users follow as from any Moments.  The multiple is fitted on the same sample: the covariance is
+    raised by what that costs, as in `lib.estimate.controlled`.  A control of which a few replications make up nearly all, so that
+    neither the multiple nor an error is known, is left alone: (sum c^2)^2 / sum c^4 is to be at least ENOUGH.
 
     Examples
     --------
     >>> rewards = np.array([[1., 2., 3., 6.], [-1., 0., 1., 0.]])
-    >>> estimate(controlled(moments(rewards))).mean, estimate(controlled(moments(rewards[:, :2]))).mean
-    (array([3.]), array([2.]))
+    >>> estimate(controlled(moments(with_control(np.tile(rewards, 64))))).mean
+    array([3.])
+    >>> estimate(controlled(moments(with_control(rewards[:, :2])))).mean            # too few
+    array([1.5])
     """
-    C = covariance(m)
-    varies = C[-1, -1] * m.count * (m.count - 1) > 1e-12 * m.cross[-1, -1]
-    less = np.column_stack([np.eye(len(C) - 1), -C[:-1, -1] / C[-1, -1] if varies else np.zeros(len(C) - 1)])
-    return Moments(m.count, less @ m.total, less @ m.cross @ less.T, m.visits, less @ m.by_user)
+    policies, fourth = len(m.total) - 2, m.cross[-1, -1]
+    alone = np.eye(policies, len(m.total))
+    df, C = m.count - max(len(m.visits), 1), covariance(m)
+    enough = df >= ENOUGH and m.cross[-2, -2] ** 2 >= ENOUGH * fourth > 0
+    if not enough or C[-2, -2] * m.count**2 <= 1e-12 * m.cross[-2, -2]:                 # or it does not vary beyond rounding
+        return mixed(m, alone)
+    alone[:, -2] = -C[:-2, -2] / C[-2, -2]
+    raised = df / (df - 1) * (1 + means(m)[-2] ** 2 / (df * C[-2, -2]))
+    found = mixed(m, alone)
+    return found._replace(cross=explained(found) + raised * (found.cross - explained(found)))
+
+
+def mixed(m, rows):
+    """The Moments of other rewards, each a mixture of those of m: rows (Q, P)."""
+    return Moments(m.count, rows @ m.total, rows @ m.cross @ rows.T, m.visits, rows @ m.by_user)
 
 
 def estimate(m):
@@ -124,16 +144,22 @@ def user_means(m):
     return m.by_user / m.visits
 
 
+def explained(m):
+    """(P, P) what means make up of the sums of products: those of each user where there are users."""
+    if len(m.visits):
+        return (m.by_user[:, None, :] * user_means(m)[None, :, :]).sum(axis=2)
+    return m.total[:, None] * m.total / m.count
+
+
 def covariance(m):
     """(P, P) Monte Carlo covariance of the means: between replications, or within users where there are users."""
-    users, each = len(m.visits), user_means(m)
+    users = len(m.visits)
+    if users:
+        user_means(m)
     if m.count < users + 2:
         raise ValueError(f"{int(m.count)} replications: an error needs at least {users + 2}")
-    if users:
-        centred = m.cross - (m.by_user[:, None, :] * each[None, :, :]).sum(axis=2)
-        scale = (1 / m.visits).sum() / users**2 / (m.count - users)
-    else:
-        centred, scale = m.cross - m.total[:, None] * m.total / m.count, 1 / m.count / (m.count - 1)
+    scale = (1 / m.visits).sum() / users**2 / (m.count - users) if users else 1 / m.count / (m.count - 1)
+    centred = m.cross - explained(m)
     result = (centred + centred.T) / 2 * scale
     np.fill_diagonal(result, np.maximum(result.diagonal(), 0))
     return result

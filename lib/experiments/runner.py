@@ -72,7 +72,7 @@ def compute(task):
         return bounds(problem, spec.horizon, spec.tol, size(*spec.sequences), (spec.seed, BOUNDS))
     rewards = simulate.replicate_controlled(problem, spec.policies, task.count, spec.horizon, (spec.seed, task.purpose), thetas,
                                             first=task.first)
-    return moments.moments(rewards, task.first, 0 if thetas is None else len(thetas))._asdict()
+    return moments.moments(moments.with_control(rewards), task.first, 0 if thetas is None else len(thetas))._asdict()
 
 
 def bounds(problem, horizon, tol, sequences, seed):

@@ -111,8 +111,9 @@ def measure(problem, cost, spec):
     """The rows of one cost: all policies tuned and evaluated, and the bound."""
     here = problem._replace(cost=cost)
     step(f"policies at cost {cost:g}")
-    parts = [moments.controlled(moments.moments(simulate.replicate_controlled(here, spec.policies, count, spec.horizon, (spec.seed, purpose))))
+    drawn = [simulate.replicate_controlled(here, spec.policies, count, spec.horizon, (spec.seed, purpose))
              for purpose, count in ((TUNING, spec.tuning[0]), (EVALUATION, spec.replications[0]))]
+    parts = [moments.controlled(moments.moments(moments.with_control(rows))) for rows in drawn]
     step(f"upper bound at cost {cost:g}")
     limit = upper_bound(here, spec.horizon, (spec.seed, BOUND))
     rows = runner.rows(spec, cost, *parts, {

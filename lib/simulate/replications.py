@@ -94,8 +94,8 @@ def replicate(problem, policies, replications, horizon=100, seed=0, thetas=None,
 def replicate_controlled(problem, policies, replications, horizon=100, seed=0, thetas=None, *, first=0):
     """The rewards of `replicate`, and below them a control variate for all of them: what hindsight earns, less its mean.
 
-    Hindsight forwards the items that are worth their cost.  What it earns of the `horizon` items that come makes up most of
-    what lets users differ, whatever the policy, and its mean is known: given theta where users are real.
+    Hindsight forwards the items that are worth their cost.  Where many are, what it earns of the `horizon` items that come makes
+    up most of what lets users differ, whatever the policy.  Its mean is known: given theta where users are real.
 
     Parameters
     ----------
@@ -106,6 +106,11 @@ def replicate_controlled(problem, policies, replications, horizon=100, seed=0, t
     -------
     ndarray (policies + 1, replication)
         The last row has mean zero, of each user where users are real.
+
+    Raises
+    ------
+    ValueError
+        As `replicate`.
 
     Examples
     --------
