@@ -44,6 +44,7 @@ from lib.simulate.replications import _player  # noqa: E402
 ITEMS, FEATURES, FIRST = (100, 1000, 10_000, 100_000, 1_000_000), (4, 16, 64, 128), 64
 RULES = {"UCB": policies.ucb(.5), "DTD-UCB": policies.dtd_ucb(1.0), "Thompson": policies.thompson(),
          "KG": policies.knowledge_gradient()}
+SIGNED = (1000, 4), (20_000, 32), (100_000, 50)      # signed catalogues of which Theorem 1 is bracketed
 SECONDS = ("setup", "DTD-DP", "hindsight", "full", "first")
 
 

@@ -36,7 +36,7 @@ def test_laws_keep_means_and_lie_on_either_side_of_every_value(seed, way, count)
     assert (p >= 0).all() and p.sum() == pytest.approx(1) == m.sum() and len(x) <= 4 * count + 2 and len(y) <= count + 2
     busy = where >= 0
     for part, above, below in ((piece.x, x, y), (piece.charge, r, s)):
-        assert p[2:] @ above[2:] == pytest.approx(probs[busy] @ part[busy], abs=1e-12) == m[2:] @ below[2:]
+        assert p[1:] @ above[1:] == pytest.approx(probs[busy] @ part[busy], abs=1e-12) == m[1:] @ below[1:]
     level = np.quantile(piece.info, [.2, .5, .9])
     for _ in range(60):
         a, b, c, rise = rng.normal(), rng.exponential(), rng.normal(), rng.exponential(size=3)
@@ -44,7 +44,7 @@ def test_laws_keep_means_and_lie_on_either_side_of_every_value(seed, way, count)
         def value(x, r, q):
             return np.maximum(c, a * x - b * r + (q[:, None] >= level) @ rise)
         exact = probs[busy] @ value(piece.x, piece.charge, piece.info)[busy]
-        assert p[2:] @ value(x, r, q)[2:] >= exact - 1e-11 and m[2:] @ value(y, s, u)[2:] <= exact + 1e-11
+        assert p[1:] @ value(x, r, q)[1:] >= exact - 1e-11 and m[1:] @ value(y, s, u)[1:] <= exact + 1e-11
 
 
 def test_what_neither_pays_nor_teaches_is_taken_where_it_is_paid_for():
@@ -106,3 +106,11 @@ def test_a_large_catalogue_of_general_items_has_theorem_1(monkeypatch):
     found = bound.decomposition_for(problem, .05)
     alike = bound.decomposition(problem._replace(items=problem.items[:300], probs=np.full(300, 1 / 300)), .05, "model", "even")
     assert found.lower < found.upper < 1.2 * found.lower and found.value == pytest.approx(alike.value, rel=.2)
+
+
+def test_magnitudes_that_are_nearly_alike_keep_the_mean_charge():
+    """A line through such atoms is steep: it is read from their mean, not from zero."""
+    rng, n = np.random.default_rng(0), 50
+    piece = theorem.Pieces(1 + 1e-9 * rng.random(n), rng.random(n), rng.random(n), .1, 1.0, .2, 0.0)
+    x, charge, _, mass = cells.outward(piece, np.full(n, 1 / n), np.zeros(n, int))
+    assert mass @ charge == pytest.approx(piece.charge.mean(), abs=1e-13) and mass @ x == pytest.approx(piece.x.mean(), abs=1e-15)

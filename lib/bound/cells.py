@@ -5,7 +5,7 @@ A single-feature problem whose atoms pay x theta - r and teach q has the value w
     f(x, r, q) = max{gamma w(m, b), x m - r + gamma E w(m + t Z, b + q)},   t^2 = 1/b - 1/(b + q).
 
 For the true w, f is convex in (x, r) together, as a maximum of two functions that are affine in them, and does not fall as q grows,
-because w is convex in m and what is learned may be ignored.  Signs play no part.  So over a cell of atoms
+because who knows more may follow any rule of one who knows less.  Signs play no part.  So over a cell of atoms
 
     f(mean x, mean r, least q) <= mean of f(x, r, q) <= sum_v share_v f(x_v, r_v, largest q)
 
@@ -104,11 +104,12 @@ def cut(piece, probs, noise_sd, gamma, count):
     return out
 
 
-def idle(piece, probs, where):
-    """(x, charge, info, probs) of two atoms for all that neither pay nor teach: those that are paid for, and those that pay."""
+def passive(piece, probs, where):
+    """(x, charge, info, probs) of one atom for all that neither pay nor teach: of what they are charged only the negative counts."""
     there = where < 0
-    charge, weight = piece.charge[there], probs[there]
-    return np.zeros(2), np.array([weight @ np.minimum(charge, 0), 0.0]) / (weight.sum() or 1.0), np.zeros(2), np.array([weight.sum(), 0.0])
+    weight = probs[there]
+    charge = weight @ np.minimum(piece.charge[there], 0) / (weight.sum() or 1.0)
+    return np.zeros(1), np.array([charge]), np.zeros(1), np.array([weight.sum()])
 
 
 def outward(piece, probs, where):
@@ -125,24 +126,24 @@ def outward(piece, probs, where):
     Returns
     -------
     x, charge, info, probs : ndarray (m,)
-        The means of x and charge are kept.
+        The means of x and charge are kept, save where a charge alone keeps an item from being forwarded.
     """
     busy = where >= 0
     label, x, charge, weight = where[busy], piece.x[busy], piece.charge[busy], probs[busy]
     count = int(label.max(initial=-1)) + 1
     mass = np.bincount(label, weight, count)
-    slope, shift = lines(label, x, charge, weight, mass)
-    apart = charge - slope[label] * x - shift[label]
+    slope, mean, level = lines(label, x, charge, weight, mass)
+    apart = charge - level[label] - slope[label] * (x - mean[label])
     (low, size), (under, height) = ranges(label, x, count), ranges(label, apart, count)
     u, v = shared(x, low[label], size[label]), shared(apart, under[label], height[label])
     most = extremes(np.maximum, label, piece.info[busy], count)
     most = np.where(most > 0, np.maximum(most, LEAST * (mass @ most)), 0.0)
-    parts = [idle(piece, probs, where)]
+    parts = [passive(piece, probs, where)]
     for right in (0, 1):
         for top in (0, 1):
             share = np.bincount(label, weight * (u if right else 1 - u) * (v if top else 1 - v), count)
             end = low + right * size
-            parts.append((end, slope * end + shift + under + top * height, most, share))
+            parts.append((end, level + slope * (end - mean) + under + top * height, most, share))
     return tuple(np.concatenate(part) for part in zip(*parts))
 
 
@@ -158,25 +159,25 @@ def inward(piece, probs, where):
     x, charge = (np.bincount(label, weight * part[busy], count) / np.where(mass > 0, mass, 1.0) for part in (piece.x, piece.charge))
     least = extremes(np.minimum, label, piece.info[busy], count)
     least = np.where(least >= LEAST * (mass @ least), least, 0.0)
-    return tuple(np.concatenate(part) for part in zip(idle(piece, probs, where), (x, charge, least, mass)))
+    return tuple(np.concatenate(part) for part in zip(passive(piece, probs, where), (x, charge, least, mass)))
 
 
 def lines(label, x, charge, weight, mass):
-    """Slope and constant, for each cell, of the line of charges over x by least squares: the direction of its parallelogram."""
+    """For each cell the slope of the line of charges over x by least squares, the direction of its parallelogram, and the means of both."""
     some = np.where(mass > 0, mass, 1.0)
     mean, level = (np.bincount(label, weight * part, len(mass)) / some for part in (x, charge))
     off = x - mean[label]
     square = np.bincount(label, weight * off**2, len(mass))
     slope = np.divide(np.bincount(label, weight * off * (charge - level[label]), len(mass)), square, out=np.zeros(len(mass)),
                       where=square > 1e-20 * some * mean**2)
-    return slope, level - slope * mean
+    return slope, mean, level
 
 
 def extremes(which, label, values, count):
     """The largest or least of `values` in each cell, 0 in an empty one."""
     out = np.full(count, -np.inf if which is np.maximum else np.inf)
     which.at(out, label, values)
-    return np.where(np.isfinite(out), out, 0.0)
+    return np.where(np.bincount(label, minlength=count) > 0, out, 0.0)
 
 
 def ranges(label, values, count):
