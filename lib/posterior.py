@@ -358,7 +358,7 @@ def update(mu, Sigma, x, y, noise_var):
 def as_feedback(X, y, noise_var, k=None):
     """X (n, k), y (n,) and the noise variances (n,) of one user's feedback, checked; `noise_var` may be one number, k any."""
     X, y, noise_var = as_floats("X", X, 2), as_floats("y", y, 1), as_floats("noise_var", noise_var, np.ndim(noise_var))
-    k = X.shape[1] if k is None else k
+    k = X.shape[1] if k is None else as_count("k", k)
     if X.shape != (len(y), k):
         raise ValueError(f"X must have shape {(len(y), k)}, got {X.shape}")
     if noise_var.shape not in ((), y.shape):

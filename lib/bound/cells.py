@@ -59,7 +59,7 @@ def cells(at, probs, worth, count):
     Examples
     --------
     >>> cells(np.array([[0., 1, 0], [5, 1, 0], [5, 1, 0], [9, 1, 0]]), np.full(4, .25), 1.0, 3).tolist()
-    [0, 2, 2, 1]
+    [0, 1, 1, 2]
     """
     out, found = np.zeros(len(at), np.int64), 1
 

@@ -39,7 +39,7 @@ def blocks(gamma):
     Examples
     --------
     >>> blocks(.5).round(4).tolist()
-    [[0.0, 0.5], [1.3333, 0.375], [3.8571, 0.1094], [8.0, 0.0156]]
+    [[0.0, 0.5], [1.3333, 0.375], [3.7333, 0.1172], [8.0, 0.0078]]
     """
     found, begin, length = [], 0, 1
     while gamma**begin > LATE:
