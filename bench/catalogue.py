@@ -10,8 +10,9 @@ items, or all at n = 100).
 
 `--tables N` compares DTD-DP on N dense items of 10 features, whose tables are shared, with a table for each item's own law:
 CPU seconds an item, the difference in benefit / sd over all items, net means and precisions, and values on common users.
-`--theorem N ...` brackets Theorem 1 for N items of 4 features that sum to 1, to 1 %, and for a few signed catalogues: width over value, CPU seconds, and by how much the process's
-high-water mark rises above what it is with 1,000 items, in MB, the items' own array apart.
+`--theorem N ...` brackets Theorem 1 for N items of 4 features that sum to 1, to 1 %: width over value, CPU seconds, and by how
+much the process's high-water mark rises above what it is with 1,000 items, in MB, the items' own array apart; then for the
+catalogues of SIGNED, beside hindsight.
 `--limits RUNS` counts instead how often the one-sided 95 % limit from sampled items holds at n = 60, where the finite sum is known.
 """
 import os
@@ -236,8 +237,7 @@ if __name__ == "__main__":
     else:
         lines = [f"{args.limits} runs, {datetime.date.today()}", *limits(args.limits)] if args.limits else [
             f"20,000 users, {datetime.date.today()}", *tables(args.tables)] if args.tables else [
-            f"one thread, {datetime.date.today()}", *theorem(args.theorem),
-            *general(SIGNED)] if args.theorem else [
+            f"one thread, {datetime.date.today()}", *theorem(args.theorem), *general(SIGNED)] if args.theorem else [
             f"one thread, CPU seconds, {datetime.date.today()}", *table([(n, k) for n in args.items for k in args.features], args.out)]
         if args.out:
             args.out.write_text("\n".join(lines) + "\n")

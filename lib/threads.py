@@ -6,6 +6,7 @@ itself, and the results come back in order.
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
+import numpy as np
 
 
 def side_by_side(work, pieces):
@@ -33,6 +34,17 @@ def side_by_side(work, pieces):
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(go, range(threads)))
     return results
+
+
+def by_rows(work, count, axis=0):
+    """`work(rows)` of slices that share out `count` rows, in threads, put together along an axis.
+
+    Examples
+    --------
+    >>> by_rows(lambda rows: 10 * np.arange(3)[rows], 3)
+    array([ 0, 10, 20])
+    """
+    return np.concatenate(side_by_side(work, shares(count)), axis=axis)
 
 
 def shares(count, most=64):

@@ -103,7 +103,8 @@ def test_bounds_on_the_knowledge_gradient_change_no_decision(name, monkeypatch):
         for n in np.flatnonzero(bounded.decisions[0, r])[:r]:
             posterior.learn(compiled, bounded.items[r, n], bounded.feedback[r, n], mu, Sigma, np.empty(k))
         state = lookahead.State(mu, Sigma, np.zeros(1, np.int64), np.empty((k, k)), np.array([0, 0, 0, 1, 0, 0]),
-                                np.zeros(1, np.int8), np.empty(2), np.empty((k, 4)), np.empty(5), np.empty(4), np.empty(4))
+                                np.zeros(1, np.int8), np.empty(2), np.empty((k, 4)), np.empty(5), np.empty(4), np.empty(4),
+                                np.empty((0, k, k)), np.empty((0, 1)))
         gained = lookahead.gradient(compiled, ahead, mu, Sigma, i, np.inf)
         assert not lookahead.too_little(compiled, ahead, state, i, gained)
         discarded += lookahead.too_little(compiled, ahead, state, i, 30 * gained + 1e-9)

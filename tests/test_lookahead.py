@@ -61,7 +61,8 @@ def test_a_bound_on_the_gradient_takes_the_largest_step_of_each_part():
     arms = [policies.knowledge_gradient()]
     ahead, along, k = lookahead.make_lookahead(p, arms, 9), p.Sigma @ p.items[5], 2
     state = lookahead.State(p.mu.copy(), p.Sigma.copy(), np.zeros(n, np.int64), np.empty((k, k)), np.array([0, 0, 0, 1, 0, 0]),
-                            np.zeros(1, np.int8), np.empty(2), np.empty((k, 4)), np.empty(5), np.empty(4), np.empty(4))
+                            np.zeros(1, np.int8), np.empty(2), np.empty((k, 4)), np.empty(5), np.empty(4), np.empty(4),
+                            np.empty((0, k, k)), np.empty((0, 1)))
     assert not lookahead.too_little(posterior.compile_problem(p), ahead, state, 5, 0.0)
     want = [max(abs(naive.inner(p.items[j], along)) for j in range(n) if ahead.parts.of[j] == g) for g in range(lookahead.PARTS)]
     assert state.steps == pytest.approx(want, rel=1e-12) and len(set(want)) == 4

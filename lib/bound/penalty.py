@@ -27,10 +27,10 @@ from lib.bound.relaxations import compile_checked
 from lib.normal import excess, gain
 from lib.posterior import EXACT, blocks, dot, learn, project, shrink
 from lib.problem import as_count, as_numbers, as_positions, checked, effective_horizon, noise_var
-from lib.threads import shares, side_by_side
+from lib.threads import by_rows
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
-compiled = nb.njit(cache=True, nogil=True)
+compiled = nb.njit(cache=True, nogil=True)          # where a division by zero is an error
 CUT = 6.0                           # standard deviations; what charges leave out of VOI is below 1e-10 of one
 
 
@@ -194,8 +194,7 @@ def least_of(instance, paths, effort, beliefs, endless):
 
 def least_charge(instance, paths, effort, beliefs, endless):
     """`least_of` all paths, in threads."""
-    return np.concatenate(side_by_side(lambda rows: least_of(instance, some(paths, rows), effort, beliefs, endless),
-                                       shares(len(paths.items))))
+    return by_rows(lambda rows: least_of(instance, some(paths, rows), effort, beliefs, endless), len(paths.items))
 
 
 def some(paths, rows):
@@ -216,12 +215,12 @@ def information_of(instance, ahead):
 
 def values_of_information(instance, ahead):
     """`information_of` all arrivals, in threads."""
-    return np.concatenate(side_by_side(lambda rows: information_of(instance, ahead[rows]), shares(len(ahead))))
+    return by_rows(lambda rows: information_of(instance, ahead[rows]), len(ahead))
 
 
 def own_information(instance, items, ahead):
     """`own_of` all items, in threads."""
-    return np.concatenate(side_by_side(lambda rows: own_of(instance, items[rows], ahead[rows]), shares(len(items))))
+    return by_rows(lambda rows: own_of(instance, items[rows], ahead[rows]), len(items))
 
 
 @compiled
@@ -247,9 +246,7 @@ def charges_of(instance, paths, decisions):
 
 def charge_paths(instance, paths, decisions):
     """`charges_of` all paths, in threads."""
-    pieces = side_by_side(lambda rows: charges_of(instance, some(paths, rows), np.ascontiguousarray(decisions[:, rows])),
-                          shares(len(paths.items)))
-    return np.concatenate(pieces, axis=1)
+    return by_rows(lambda rows: charges_of(instance, some(paths, rows), np.ascontiguousarray(decisions[:, rows])), len(paths.items), axis=1)
 
 
 def steps(gamma, rest, most):

@@ -339,7 +339,7 @@ def decomposition(problem, tol=1e-3, noise="basis", charges="paper", basis=None,
     else:
         distinct = where = np.arange(len(problem.mu))
     pairs = [within(problem, one_piece(pieces, j)) for j in distinct]
-    found = solved(pairs, np.bincount(where.ravel()), tol)
+    found = solved(problem, pairs, np.bincount(where.ravel()), tol)
     if plain and not any(merging(pair) for pair in pairs):
         return found
     return widened(found, ROUNDED * problem.gamma / (1 - problem.gamma) * known(problem, pieces))
@@ -451,7 +451,7 @@ def widened(found, slack):
     return Bracket(max(found.lower - float(slack), 0.0), found.value, found.upper + float(slack))
 
 
-def solved(pairs, times, tol):
+def solved(problem, pairs, times, tol):
     """The bracket of a sum of pieces, the j-th counted times[j] times: solved ever finer until it is tol wide.
 
     Each is a pair from `within`.  Where atoms are merged, it ends as well when a finer solution hardly narrows it.
@@ -462,8 +462,8 @@ def solved(pairs, times, tol):
     goal = min(goal, cells.GOAL) if coarse else goal
     while True:
         parts = side_by_side(lambda pair: pair_bracket(pair, goal), pairs)
-        low, best, high = pairs[0][0][0].gamma * (times @ np.array(parts))
-        wanted = tol * max(best, 0.1 * pairs[0][0][0].noise_sd)
+        low, best, high = problem.gamma * (times @ np.array(parts))
+        wanted = tol * max(best, 0.1 * problem.noise_sd)
         if high - low <= wanted or goal < floor or coarse and high - low > HARDLY * width:
             return Bracket(float(low), float(best), float(high))
         goal, width = goal * max(0.02, min(0.5, 0.7 * wanted / (high - low))), high - low

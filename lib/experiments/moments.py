@@ -153,13 +153,10 @@ def explained(m):
 
 def covariance(m):
     """(P, P) Monte Carlo covariance of the means: between replications, or within users where there are users."""
-    users = len(m.visits)
-    if users:
-        user_means(m)
+    users, centred = len(m.visits), m.cross - explained(m)
     if m.count < users + 2:
         raise ValueError(f"{int(m.count)} replications: an error needs at least {users + 2}")
     scale = (1 / m.visits).sum() / users**2 / (m.count - users) if users else 1 / m.count / (m.count - 1)
-    centred = m.cross - explained(m)
     result = (centred + centred.T) / 2 * scale
     np.fill_diagonal(result, np.maximum(result.diagonal(), 0))
     return result

@@ -3,9 +3,9 @@
 Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it: every cost, policy and alpha.  SHARP
 hold the tuned policies of one of them again, on other users and with a control variate (`lib.bound.penalty`), beside
 the tightest bound of `lib.bound.duality`.  The table "combinations" does so for two instances on which all bounds are
-loose, "gaps" goes on where a sharp table leaves more than two per cent, "alignment" has the paper's policies on items more or less aligned with a basis, "theorem" every version of Theorem 1,
-"unsampled" the bounds that rest on no sample, "gittins" certified indices, "robustness" policies where the model is wrong, and "many_users"
-services that learn the prior while they serve.
+loose, "gaps" goes on where a sharp table leaves more than two per cent, "alignment" has the paper's policies on items more
+or less aligned with a basis, "theorem" every version of Theorem 1, "unsampled" the bounds that rest on no sample, "gittins"
+certified indices, "robustness" policies where the model is wrong, and "many_users" services that learn the prior while they serve.
 All draws are other than those of the book's own runs, so that the two can be compared.
 """
 import argparse

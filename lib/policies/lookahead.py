@@ -103,6 +103,8 @@ class State(NamedTuple):
     own: np.ndarray         # (parts + 1,) centre Sigma centre, rounded up, and at most x Sigma x of any item,
     near: np.ndarray        # (parts,) and the smallest |X'.mu - cost| in each part
     steps: np.ndarray       # (parts,) room
+    left: np.ndarray        # (blocks, k, k) of the patient lookahead: what it foresees,
+    told: np.ndarray        # (blocks, items that stand for a coming one)
 
 
 @inlined_jit
@@ -354,8 +356,9 @@ def outwaits(instance, ahead, state, alpha, i, net):
     """The patient lookahead: item i pays at once, or a forward of it is worth more than waiting."""
     if net > 0.0:
         return True
-    foreseen = foresee(ahead.prospect, alpha, state.mu, state.Sigma)
+    foreseen = state.left, state.told
     if state.phase[4] != state.phase[3]:
+        state.left[:], state.told[:] = foresee(ahead.prospect, alpha, state.mu, state.Sigma)
         state.stop[0], state.phase[4] = waiting(ahead.prospect, foreseen, state.mu), state.phase[3]
     return worth(instance, ahead.prospect, foreseen, state.mu, i) > state.stop[0]
 
@@ -414,10 +417,11 @@ def play(instance, ahead, rule, stream, r, state, decisions):
 def run(instance, ahead, rules, stream, rewards, decisions):
     """Every policy on every replication of `stream`: fills rewards (P, R) and decisions (P, R, horizon)."""
     kinds, alphas, futures = rules
-    n, k = ahead.items.shape
+    (n, k), blocks = ahead.items.shape, len(ahead.prospect.blocks)
     state = State(np.empty(k), np.empty((k, k)), np.zeros(n, np.int64), np.empty((k, k)), np.zeros(6, np.int64),
                   np.empty(len(ahead.weights), np.int8), np.empty(2),
-                  np.empty((k, PARTS)), np.empty(PARTS + 1), np.empty(PARTS), np.empty(PARTS))
+                  np.empty((k, PARTS)), np.empty(PARTS + 1), np.empty(PARTS), np.empty(PARTS),
+                  np.empty((blocks, k, k)), np.empty((blocks, len(ahead.prospect.sample.probs))))
     for p in range(len(kinds)):
         rule = kinds[p], alphas[p], futures[p]
         for r in range(rewards.shape[1]):
