@@ -39,7 +39,9 @@ def over_cost(panels, ylabel, replications, sharey=True):
             axes.plot(panel.costs, value, color=colour, marker=marker, markersize=4)
             ends.append((panel.costs[-1], value[-1], name, colour))
         axes.set_xlabel("forwarding cost")
-        for words, at, side in ((panel.label, 0, "left"), (f"95 % intervals, {replications:,} replications", 1, "right")):
+        note = f"95 % intervals, {replications:,} replications"
+        beside = (panel.label, 0, "left"), (note, 1, "right")
+        for words, at, side in ((f"{panel.label}\n{note}".strip(), 0, "left"),) if NARROW.get() else beside:
             axes.annotate(words, (at, 1.02), xycoords="axes fraction", ha=side, fontsize=8, color="#444444")
         if n == len(panels) - 1:
             label_ends(axes, ends, curves=curves | limits)
@@ -244,7 +246,7 @@ def share_dots(names, series, goal):
     axes.axvline(goal, color=GREY, linewidth=1)
     axes.set(xlabel="% of the bound", ylim=(len(names) - .5, -.5))
     axes.set_yticks(place, names)
-    axes.legend(loc="lower left", fontsize=8)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=across(3), fontsize=9)
     return figure
 
 
