@@ -79,6 +79,17 @@ from lib.problem import make_problem
 make_problem([[1]], [1], [0.5], [[1]], 1, 0.2, 0.9).mu
 ```
 """
+MEETING = """
+```{code-cell} ipython3
+from pathlib import Path
+import time
+Path("%s").touch()
+begin = time.monotonic()
+while not Path("%s").exists():
+    assert time.monotonic() - begin < 60, "the other chapter never began"
+    time.sleep(.05)
+```
+"""
 pytestmark = pytest.mark.slow
 
 
@@ -143,6 +154,21 @@ def test_an_untouched_book_is_green_and_its_pages_execute_nothing_more(book):
     assert book.executions() == ["test chapters/other.md", "test chapters/total.md"]
     assert book.build() == {"total": "12.50", "other": "12.50"}
     assert book.executions() == []
+
+
+def test_chapters_without_results_are_executed_once_each_and_side_by_side(book):
+    try:
+        book.write("chapters/total.md", FRONT + TOTAL + MEETING % ("here", "there"))
+        book.write("chapters/other.md", FRONT + OTHER + MEETING % ("there", "here"))
+        assert book.build() == {"total": "12.50", "other": "12.50"}
+        assert book.executions() == ["book chapters/other.md", "book chapters/total.md"]
+        book.write("chapters/total.md", FRONT + TOTAL.replace("total(5):.2f", "1 / 0"))
+        with pytest.raises(AssertionError, match="Executing notebook failed: CellExecutionError"):
+            book.build()
+        assert book.executions() == ["book chapters/total.md"]
+    finally:
+        book.write("chapters/total.md", FRONT + TOTAL)
+        book.write("chapters/other.md", FRONT + OTHER)
 
 
 def test_a_notebook_left_beside_its_chapter_is_passed_over_with_a_message(book):

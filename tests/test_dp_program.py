@@ -500,8 +500,8 @@ def test_smoothing_by_little_is_as_sharp_as_the_table(tol):
         assert bracket.upper - bracket.lower < 1.5 * tol * bracket.lower
 
 
-@pytest.mark.parametrize("x, probs", (([0, 1], [.5, .5]), ([0, .3, 1], [.4, .5, .1])))
-@pytest.mark.parametrize("gamma", (.9, .98, .995))
+@pytest.mark.parametrize("x, probs, gamma", (([0, 1], [.5, .5], .9), ([0, .3, 1], [.4, .5, .1], .9),
+                                             ([0, .3, 1], [.4, .5, .1], .98), ([0, 1], [.5, .5], .995)))
 def test_beyond_the_last_level_of_the_sweep_benefits_go_on_falling(x, probs, gamma):
     table, z = dp.solve(x, probs, gamma, 1.0, 1.0, certify=False), np.linspace(-2, 2, 41)
     last = table.guess.levels[-1]

@@ -272,7 +272,7 @@ def sample_paths(problem, first, horizon, rng):
     every = np.column_stack([np.maximum(first, 0), items])
     worth = worths(problem.items, theta, every)
     feedback = worth + np.sqrt(noise_var(problem))[every] * rng.standard_normal(every.shape)
-    return feedback[:, 0], items, np.ascontiguousarray(feedback[:, 1:])
+    return feedback[:, 0].copy(), items, feedback[:, 1:].copy()
 
 
 def worths(items, theta, met):
