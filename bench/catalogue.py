@@ -129,15 +129,24 @@ def header():
 
 def limits(runs):
     """Lines: how often the limit from sampled items is not below the bound that the finite sum gives."""
-    lines = [f"{'cost':>5} {'items':>6} {'truth':>8} {'mean':>8} {'limit':>8} {'holds':>6}"]
+    lines = [f"{'after it':>16} {'cost':>5} {'items':>6} {'truth':>8} {'mean':>8} {'limit':>8} {'holds':>6}"]
     rng = np.random.default_rng(60)
     problem = make_problem(rng.dirichlet(np.ones(3), 60), rng.dirichlet(np.full(60, 3.0)), [.3, .5, .4], .5 * np.eye(3) + .2, .5, .5, .9)
-    for cost in (.4, .8, .9):
-        truth = bound.full_first(problem._replace(cost=cost), 8000, (1, 0)).mean
+
+    def full(at, sequences, seed, items=None):
+        return bound.full_first(at, sequences, seed, items)
+
+    def dual(at, sequences, seed, items=None):
+        """Two paths an item: what a searcher of so little effort charges is compared with itself."""
+        return bound.dual_first(at, 2 * items if items else 30 * sequences, 2, 100, seed, sequences, items)
+
+    for after, make, cost in [("full observation", full, cost) for cost in (.4, .8, .9)] + [("dual", dual, cost) for cost in (.4, .8, .9)]:
+        at = problem._replace(cost=cost)
+        truth = make(at, 4000, (1, 0)).mean
         for items in (32, 128):
-            found = [bound.full_first(problem._replace(cost=cost), 100, (2, run), items) for run in range(runs)]
+            found = [make(at, 100, (2, run), items) for run in range(runs)]
             mean, upper = (np.array([getattr(b, field) for b in found]) for field in ("mean", "upper"))
-            lines.append(f"{cost:5} {items:6} {truth:8.4f} {mean.mean():8.4f} {upper.mean():8.4f} {(upper >= truth).mean():6.3f}")
+            lines.append(f"{after:>16} {cost:5} {items:6} {truth:8.4f} {mean.mean():8.4f} {upper.mean():8.4f} {(upper >= truth).mean():6.3f}")
             print(lines[-1], flush=True)
     return lines
 

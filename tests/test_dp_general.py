@@ -129,6 +129,16 @@ def test_break_even_means_far_out_cost_no_width_where_they_do_not_matter():
     assert (far.lower <= exact * (1 + 1e-9)).all() and (far.upper >= exact * (1 - 1e-9)).all()
 
 
+@pytest.mark.parametrize("far", (7.0, 15.0, 35.0))
+def test_an_item_that_breaks_even_far_out_is_worth_forwarding_for_what_it_teaches(far):
+    """Its charge is its price: moved to where an item would pay within five deviations, it left half of the value open for every tol."""
+    asked = dict(x=[1.0, .01], charge=[.5, .01 * far], probs=[.5, .5], gamma=.9, noise_sd=1.0, var_max=1.0, info=[.01, 1.0])
+    whole = dp.general_value(dp.solve_general(**asked, tol=1e-3), 0.0, 1.0)
+    for tol in (1e-2, 1e-3):
+        found = dp.general_value(dp.solve_general(**asked, tol=tol, means=(0, 0)), 0.0, 1.0)
+        assert found.lower <= whole.upper and whole.lower <= found.upper and found.upper - found.lower < 5 * tol * found.value
+
+
 def test_what_is_refused_says_why():
     good = dict(x=[1.0, 0], charge=[0, 0], probs=[.5, .5], gamma=.9, noise_sd=1, var_max=1)
     for wrong in (dict(charge=[0.0]), dict(probs=[.5, .6]), dict(info=[1.0]), dict(info=[1, 1e-120]), dict(means=(2, 1)),

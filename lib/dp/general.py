@@ -23,7 +23,8 @@ from lib.dp.quadrature import Step
 from lib.normal import expected_excess
 from lib.problem import Bracket, as_flag, as_floats, as_made, as_numbers
 
-SERVED = 5.0            # break-even means farther than so many prior standard deviations from the means asked for are moved
+SERVED = 5.0, 10.0, 20.0, 40.0      # break-even means farther than so many prior standard deviations from the means asked for are moved:
+MOVED = 0.05            # the least at which charges move by no more than this share of `tol`, of what hindsight is worth, or the last
 EXACT = 0.99            # up to this discount equal informations have the lattice of the precisions that they lead to
 SIDES = {"upper": (general_upper, np.maximum, -np.inf), "lower": (general_lower, np.minimum, np.inf)}
 
@@ -110,8 +111,7 @@ def no_worse(x, charge, probs, gamma, low, high):
 
     A charge that is lowered makes it worth more; one that is raised, less by no more than raise p / (1 - gamma).
     """
-    moved = charge.copy()
-    moved[x != 0] = np.clip(charge[x != 0], *np.sort(np.outer((low, high), x[x != 0]), axis=0))
+    moved = clipped(x, charge, low, high)
     raised = float(np.sum(probs * np.maximum(moved - charge, 0)) / (1 - gamma))
     return make_side(x, moved, probs, gamma, np.zeros(x.size, bool))._replace(base=raised)
 
@@ -124,6 +124,30 @@ def no_better(x, charge, probs, gamma, low, high):
     ends, paid = np.outer((low, high), x) - charge, x != 0
     forced, keep = paid & (ends >= 0).all(axis=0), ~paid | (ends > 0).any(axis=0)
     return make_side(x[keep], charge[keep], probs[keep], gamma, forced[keep]), keep
+
+
+def served(whole, q, gamma, b0, means, tol):
+    """The break-even means, (low, high), to which a problem is solved sharply: the narrowest of SERVED that MOVED lets through.
+
+    Only what teaches counts: an item far from paying that teaches nothing is not forwarded anyway.
+    """
+    if not np.isfinite(means[0]):
+        return means
+    atoms, sd = whole.atoms, 1 / math.sqrt(b0)
+    x, charge, probs = atoms.x[q > 0], atoms.charge[q > 0] + atoms.x[q > 0] * whole.center, atoms.probs[q > 0]
+    most = MOVED * tol * commitment(whole, np.array([sum(means) / 2]), np.array([sd]))[0]
+    for far in SERVED:
+        low, high = means[0] - far * sd, means[1] + far * sd
+        moved = clipped(x, charge, low, high)
+        if probs @ np.abs(charge - moved) <= (1 - gamma) * most:
+            break
+    return low, high
+
+
+def clipped(x, charge, low, high):
+    """Charges whose break-even means lie between `low` and `high`, where an item pays by theta."""
+    ends = np.sort(np.outer((low, high), x), axis=0)
+    return np.where(x != 0, np.clip(charge, *ends), charge)
 
 
 def swept(kind, side, q, gamma, b0, tol, between):
@@ -196,9 +220,9 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
     if (q > 0).any():
         require_range(b0, root, q)
     gamma, means = max(gamma, TINY), as_range(means)
-    low, high = (end * scale / noise_sd + far / math.sqrt(b0) for end, far in zip(means, (-SERVED, SERVED)))
-    below, keep = no_better(x, charge, probs, gamma, low, high) if np.isfinite(low) else (None, np.full(x.size, True))
     whole = make_side(x, charge, probs, gamma, np.zeros(x.size, bool))
+    low, high = served(whole, q, gamma, b0, tuple(end * scale / noise_sd for end in means), tol)
+    below, keep = no_better(x, charge, probs, gamma, low, high) if np.isfinite(low) else (None, np.full(x.size, True))
     above = no_worse(x, charge, probs, gamma, low, high) if below else whole
     sides = (whole, swept("upper", above, q, gamma, b0, tol, between),
              swept("lower", below or whole, q[keep], gamma, b0, tol, between))

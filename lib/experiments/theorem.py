@@ -15,7 +15,7 @@ from lib.problem import as_choice, checked
 COSTS = {name: specs.SPECS[name].costs for name in ("simulated", "ratings", "documents")}
 SIZES = {"told": (.4, .2, 0.0), "sequences": 2000, "paths": 1000, "inner": 4, "effort": 2000, "evaluations": 300}
 SMALLER = {"simulated": {"sequences": 400, "paths": 100, "inner": 2, "effort": 300},    # a hundred features, or ten in all items:
-           "documents": {"told": (.4,), "sequences": 1000, "evaluations": 150}}         # less of what is slow there
+           "documents": {"sequences": 1000, "evaluations": 150}}                        # less of what is slow there
 TOL = 1e-2
 ARTICLES = 32               # a sample: charges are sought one by one
 
