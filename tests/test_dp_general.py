@@ -136,7 +136,7 @@ def test_an_item_that_breaks_even_far_out_is_worth_forwarding_for_what_it_teache
     whole = dp.general_value(dp.solve_general(**asked, tol=1e-3), 0.0, 1.0)
     for tol in (1e-2, 1e-3):
         found = dp.general_value(dp.solve_general(**asked, tol=tol, means=(0, 0)), 0.0, 1.0)
-        assert found.lower <= whole.upper and whole.lower <= found.upper and found.upper - found.lower < 5 * tol * found.value
+        assert found.lower <= whole.upper and whole.lower <= found.upper and found.upper - found.lower < 10 * tol * found.value
 
 
 def test_what_is_refused_says_why():
