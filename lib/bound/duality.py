@@ -48,7 +48,7 @@ class Bound(NamedTuple):
     upper: float    # one-sided 95 % upper limit
 
 
-def _parts(seed):
+def parts(seed):
     """A seed as a tuple, to which numbers of sub-experiments are appended."""
     return tuple(seed) if isinstance(seed, (tuple, list)) else (seed,)
 
@@ -212,9 +212,13 @@ def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400,
         least = least_charges(problem, np.repeat(chosen, each), inner, effort, seed).reshape(items, each)
         first = first._replace(values=first.values - least.mean(axis=1))
         return Bound("first forward exact, then dual", *catalogue.bounded(problem, first))
+    return _first_forward("first forward exact, then dual", first_forwards(problem, paths, inner, effort, seed, sequences), problem)
+
+
+def first_forwards(problem, paths, inner, effort, seed, sequences):
+    """The Sample of what first forwards are worth with the dual after them; checked arguments of `dual_first`."""
     known = forward_values(problem, sequences, seed)[:, 1:]
-    leaves = _leaves(problem, known, paths, inner, effort, seed)
-    return _first_forward("first forward exact, then dual", _sample(known, leaves), problem)
+    return _sample(known, _leaves(problem, known, paths, inner, effort, seed))
 
 
 def after(problem, x, y):
@@ -247,7 +251,7 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0, sequ
     if as_count("outer", outer) % 2:
         raise ValueError(f"outer is {outer}: it must be even")
     streams.generator(seed)
-    seed = _parts(seed)
+    seed = parts(seed)
     known = forward_values(problem, sequences, (*seed, 0))[:, 1:]
     pilot = _leaves(problem, known, paths, inner, effort, (*seed, 0))
     slope = first_forward(known.mean(axis=0) - [leaf.mean() for leaf in pilot], problem.probs, problem.gamma)[1]
@@ -316,7 +320,7 @@ def best(problem, budget_seconds=10.0, seed=0):
     """
     problem, budget_seconds = checked(problem), as_scalar("budget_seconds", budget_seconds, 0)
     streams.generator(seed)
-    seed, begin = _parts(seed), perf_counter()
+    seed, begin = parts(seed), perf_counter()
     winner = min(ladder(problem, 100, (*seed, 0)), key=lambda rung: rung.upper)
     if winner.name not in SAMPLED:
         return winner

@@ -393,3 +393,15 @@ def gap(problem, episodes, inner=4, effort=2000, seed=0):
     paths = _met(problem, episodes, decisions, inner, seed)
     least = least_charge(instance, paths, effort, beliefs(problem, effort, paths.items.shape[1]), False)
     return charge_paths(instance, paths, decisions)[1:] - least
+
+
+def gap_after(problem, episodes, inner=4, effort=2000, seed=0):
+    """`gap` after the first item, in its time, of lives in which that is forwarded: ndarray (P, R), NaN where a policy does not."""
+    problem, decisions, effort = checked(problem), _decided(episodes), as_count("effort", effort)
+    instance, met = compile_checked(problem), _met(problem, episodes, decisions, inner, seed)
+    first, rest = met.items[:, 0].copy(), [np.ascontiguousarray(part[:, 1:]) for part in (met.items, met.feedback)]
+    paths = Paths(first, met.feedback[:, 0].copy(), *rest, met.ahead)
+    least = least_charge(instance, paths, effort, beliefs(problem, effort, rest[0].shape[1]), False)
+    at_first = np.maximum(problem.cost - problem.items[first] @ problem.mu, 0)
+    charged = charge_paths(instance, met, decisions)[1:] / problem.gamma - at_first
+    return np.where(decisions[:, :, 0], charged - least, np.nan)

@@ -2,7 +2,7 @@
 
 Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it: every cost, policy and alpha.  SHARP
 hold the tuned policies of one of them again, on other users and with a control variate (`lib.bound.penalty`), beside
-the tightest bound of `lib.bound.duality`.  The table "combinations" does so for two instances on which all bounds are
+the tightest bound of `lib.bound.duality`, on the same lives where that can be (`lib.experiments.shortfall`).  The table "combinations" does so for two instances on which all bounds are
 loose, "gaps" goes on where a sharp table leaves more than two per cent, "alignment" has the paper's policies on items more
 or less aligned with a basis, "theorem" every version of Theorem 1, "unsampled" the bounds that rest on no sample, "gittins"
 certified indices, "robustness" policies where the model is wrong, and "many_users" services that learn the prior while they serve.
@@ -21,7 +21,9 @@ import pandas as pd
 
 from lib import bound, cache, policies
 from lib.estimate import sample_mean
-from lib.experiments import comparison, indices, many_users, problems, robustness, runner, sources, specs, theorem, unsampled
+from lib.bound.duality import EVERY
+from lib.experiments import (comparison, indices, many_users, problems, robustness, runner, shortfall, sources, specs, theorem,
+                             unsampled)
 
 FOLDER = Path(__file__).parents[2] / "data" / "results"
 TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_held_out", "documents_50")
@@ -29,7 +31,9 @@ SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": 
 SEED = 2016                                     # the book's own runs start from small numbers
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
 CLOSED = .98                                # share of the bound below which `gaps` looks for more
-SECOND = {"ratings": (3.9, 4.0), "documents": ()}      # costs at which one item is worth the first forward: two exact ones are affordable
+SECOND = {"ratings": (3.8, 3.9, 4.0), "documents": ()}     # costs at which few items are worth the first forward: two exact ones are affordable
+MORE, INNER = 8, 16                         # paths of `gaps` against the sharp tables', where items are many, and sequences ahead
+TOL = 1e-2                                  # of Theorem 1 where the book's own runs leave it out
 EVALUATION, BOUND = 2, 3                    # seeds are (SEED, purpose); `comparison.tune` has 1
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
         "difference_se_users", "chosen", "optimism", "optimism_se", "decomposition_lower", "decomposition_upper",
@@ -46,7 +50,7 @@ def table(name):
     """One experiment at publication size, on draws of its own."""
     spec = specs.SPECS[name]
     users, tuning, sequences = spec.replications[1], spec.tuning[1], spec.sequences[1]
-    spec = spec._replace(seed=SEED, replications=(users,) * 2, tuning=(tuning,) * 2, sequences=(sequences,) * 2)
+    spec = spec._replace(seed=SEED, replications=(users,) * 2, tuning=(tuning,) * 2, sequences=(sequences,) * 2, tol=spec.tol or TOL)
     return runner.run(spec)[KEPT]
 
 
@@ -66,8 +70,9 @@ def sharp(name, rows, sizes=None):
     -------
     DataFrame
         One row a policy: value and se; `over_ucb` and its se, paired, beside the table's tuned UCB; `bound`,
-        `bound_se` and `limit`, the one-sided 95 % upper limit; `share` = value / bound with its error, the two
-        being independent (NaN where the bound is 0).
+        `bound_se` and `limit`, the one-sided 95 % upper limit; `short` and its se, what the policy stays below that bound, on
+        the same lives (`shortfall`; NaN where the policy is not stationary or items are many); `share` of the bound with its
+        error, value / (value + short), or value / bound, the two being independent (NaN where the bound is 0).
     """
     sizes, cost, spec = {**SIZES, **(sizes or {})}, float(rows.cost.iloc[0]), specs.SPECS[name]
     problem = specs.build(spec)[0]._replace(cost=cost)
@@ -82,8 +87,25 @@ def sharp(name, rows, sizes=None):
                         "users": sizes["users"], "value": found.value.mean, "se": found.value.se,
                         "over_ucb": found.lead.mean, "over_ucb_se": found.lead.se,
                         "bound": limit.mean, "bound_se": limit.se, "limit": limit.upper})
-    share = out.value / out.bound if limit.mean else np.nan
-    return out.assign(share=share, share_se=np.hypot(out.se, share * limit.se) / (limit.mean or np.nan))
+    return shared(out.assign(**below(problem, arms.values(), shortfall.Effort(sizes["paths"] // 2), limit.mean)))
+
+
+def below(problem, rules, effort, limit):
+    """Columns `short` and `short_se` of rules, NaN where `shortfall` has none."""
+    rules, found = list(rules), np.full((2, len(list(rules))), np.nan)
+    steady = [n for n, rule in enumerate(rules) if shortfall.stationary(rule)]
+    if limit > 0 and len(problem.items) <= EVERY:
+        found[:, steady] = shortfall.shortfall(problem, [rules[n] for n in steady], effort, (SEED, BOUND, 4))
+    return {"short": found[0], "short_se": found[1]}
+
+
+def shared(rows):
+    """Rows with value, bound and short, their errors, and what follows from them: `share` of the bound, and `share_se`."""
+    paired, whole = rows.short.notna(), np.where(rows.short.notna(), rows.value + rows.short, rows.bound)
+    whole = np.where(whole > 0, whole, np.nan)
+    share = rows.value / whole
+    apart = np.where(paired, np.hypot(rows.short / whole * rows.se, share * rows.short_se), np.hypot(rows.se, share * rows.bound_se))
+    return rows.assign(share=share, share_se=apart / whole)
 
 
 def combinations(sizes=None):
@@ -104,14 +126,15 @@ def combinations(sizes=None):
 
 
 def gaps(sizes=None, folder=FOLDER):
-    """The patient lookahead, untuned, and two exact forwards, at the costs where a sharp table's best policy misses CLOSED of its bound.
+    """The tuned knowledge gradient and the patient lookahead, untuned, where a sharp table's best policy misses CLOSED of its bound.
 
     Returns
     -------
     DataFrame
-        `name` of the table, `cost`; `alpha`, `value` and `se` of its tuned knowledge gradient, and its `bound` and `bound_se`; `lead` and
-        `lead_se`, what the patient lookahead earns beyond that policy on other users, paired; `second` and `second_se`, the bound of two
-        exact forwards at the costs of SECOND, else NaN.
+        `name` of the table, `cost`, `policy`, `alpha`; `value` and `se`, that of the patient lookahead being the other's plus a
+        lead on other users, paired (`lead`, `lead_se`); `bound` and `bound_se` with one forward exact, `short`, `share` and their
+        errors, as in `sharp`; at the costs of SECOND `second` and `second_se`, what the policy stays below the bound with two forwards
+        exact, else NaN.
     """
     sizes, rows = {**SIZES, **(sizes or {})}, []
     for name in SHARP:
@@ -121,11 +144,17 @@ def gaps(sizes=None, folder=FOLDER):
             problem = specs.build(specs.SPECS[name])[0]._replace(cost=best.cost)
             rules = policies.knowledge_gradient(best.alpha), policies.patient()
             lost = comparison.charges(problem, rules, sizes["users"] // 2, specs.PAPER, (SEED, EVALUATION, 3))
-            second = bound.dual_second(problem, 2 * sizes["outer"], sizes["paths"] // 40, seed=(SEED, BOUND, 3),
-                                       sequences=sizes["paths"])[1:3] if best.cost in SECOND[name] else (np.nan, np.nan)
-            kept = best[["cost", "alpha", "value", "se", "bound", "bound_se"]]
-            rows.append((name, *kept, *sample_mean(lost[0] - lost[1]), *second))
-    return pd.DataFrame(rows, columns=["name", *kept.index, "lead", "lead_se", "second", "second_se"])
+            lead, limit = sample_mean(lost[0] - lost[1]), (best.bound, best.bound_se)
+            if len(problem.items) > EVERY:              # no shortfall: the bound's own error has to be small
+                limit = bound.dual_first(problem, MORE * sizes["paths"], seed=(SEED, BOUND, 5), sequences=MORE * sizes["paths"])[1:3]
+            effort = shortfall.Effort(sizes["paths"] // 4, INNER)
+            found = pd.DataFrame({"name": name, "cost": best.cost, "policy": ("Knowledge gradient", "Patient lookahead"),
+                                  "alpha": list(map(runner.weight, rules)), "value": (best.value, best.value + lead.mean),
+                                  "se": (best.se, np.hypot(best.se, lead.se)), "lead": (0.0, lead.mean), "lead_se": (0.0, lead.se),
+                                  "bound": limit[0], "bound_se": limit[1]} | below(problem, rules, effort, limit[0]))
+            again = below(problem, rules, effort._replace(outer=sizes["outer"]), limit[0] if best.cost in SECOND[name] else 0)
+            rows.append(shared(found).assign(second=again["short"], second_se=again["short_se"]))
+    return pd.concat(rows, ignore_index=True)
 
 
 def alignment(sizes=None):

@@ -27,7 +27,7 @@ class Spec(NamedTuple):
     replications: tuple = (1024, 40_000)    # users on whom everything is evaluated
     tuning: tuple = (1024, 20_000)          # other users, on whom alpha is chosen
     sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
-    tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out
+    tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out but in `published`
     seed: int = 0
     reference: str = "UCB"                  # differences are to this policy, tuned
 
