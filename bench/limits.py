@@ -30,9 +30,15 @@ def both(cost, paths, seed):
     return bound.dual_first(SMALL._replace(cost=cost), paths, seed=seed, sequences=4 * paths, **EFFORT)
 
 
+def any_law(cost, paths, seed):
+    """The dual with a limit that rests on no normality."""
+    return bound.finite_sample(SMALL._replace(cost=cost), paths, seed=seed, **EFFORT)[1]
+
+
 CASES = [("first forward exact", first, cost, size, 400_000) for cost in (.2, .5) for size in (32, 100)]
 CASES += [("first forward exact, then dual", both, cost, 32, 4_000) for cost in (.2, .5)]
 CASES += [("first forward exact", first, .2, 400, 400_000)]
+CASES += [("dual, by betting", any_law, cost, size, 20_000) for cost in (.2, .5) for size in (32, 100)]
 
 
 def line(name, make, cost, size, many, runs):

@@ -10,7 +10,9 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 from scipy.stats import t as student
 
-from lib.problem import Estimate, as_choice, as_count, as_floats, as_numbers
+from lib.problem import Estimate, as_choice, as_count, as_floats, as_numbers, as_scalar
+
+STAKE = 0.75            # of the capital, at most, for each unit by which a value may err: no bet can lose all
 
 
 def sample_mean(values):
@@ -96,6 +98,51 @@ def upper_limit(mean, se, df=np.inf):
     if not df > 0:
         raise ValueError(f"df is {df}: it must be positive")
     return _numeric("mean", mean) + (stdtrit(df, .95) if np.isfinite(df) else ndtri(.95)) * _numeric("se", se, 0)
+
+
+def betting_limit(values, most, level=.95):
+    """An upper limit of the mean of bounded values that holds in at least `level` of samples, of any size and of any law.
+
+    A gambler with capital 1 bets at each value, knowing those before it, that it falls below m: the stake is lost in proportion to
+    value - m.  If the mean is m or more the game is fair or worse, and the capital exceeds 1 / (1 - level) at its end with
+    probability 1 - level at most (Markov).  The limit is the least m at which it does (Waudby-Smith and Ramdas 2024, section 4).
+
+    Parameters
+    ----------
+    values : array-like (n,)
+        Independent draws of one law, each from 0 to `most`, in the order in which they were drawn.
+    most : float
+        Positive.
+    level : float
+
+    Returns
+    -------
+    float
+        At most `most`.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and the value that is wrong.
+
+    Examples
+    --------
+    >>> round(betting_limit(np.tile([0.0, 1.0], 500), 1.0), 2), betting_limit([0.5], 1.0)
+    (0.54, 1.0)
+    """
+    most, level = as_scalar("most", most, 0), as_scalar("level", level, 0, 1)
+    values = as_floats("values", as_numbers("values", values), 1) / most
+    if not len(values) or values.min() < 0 or values.max() > 1:
+        raise ValueError(f"values must hold at least one number, none below 0 or above most = {most}, got {values * most}")
+    before = np.arange(1, len(values) + 1)                      # of a value: those before it, and one of 1/2
+    mean = (.5 + np.append(0, np.cumsum(values)[:-1])) / before
+    spread = (.25 + np.append(0, np.cumsum((values - mean)**2)[:-1])) / before
+    stake, aim = np.minimum(np.sqrt(-2 * np.log(1 - level) / (spread * len(values))), STAKE), -np.log(1 - level)
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        m = (low + high) / 2
+        low, high = (low, m) if np.log1p(stake * (m - values)).sum() >= aim else (m, high)
+    return float(high * most) if high < 1 else most
 
 
 def degrees_of_freedom(variances, dfs):

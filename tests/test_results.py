@@ -316,7 +316,7 @@ def test_gaps_go_on_where_a_sharp_table_leaves_two_per_cent(spied, monkeypatch):
     assert [(problem.cost, effort) for problem, _, effort, _ in spied["below"]] == [
         (cost, shortfall.Effort(200, 16, outer=outer)) for cost in (3.7, 3.8, 3.9, 4.0) for outer in (0, 2) if cost != 3.7 or not outer]
     assert [(problem.cost, args, named) for _, problem, args, named in spied["bounds"]] == [
-        (.39, (6400,), {"seed": (2016, 3, 5), "sequences": 6400})]
+        (.39, (1600,), {"seed": (2016, 3, 5), "sequences": 800, "items": published.ITEMS})]
     table = published.load("ratings_sharp").query("policy == 'Knowledge gradient' and cost == 3.8").iloc[0]
     assert (other.loc[1, ["value", "se", "bound", "bound_se", "alpha"]] == table[["value", "se", "bound", "bound_se", "alpha"]]).all()
 

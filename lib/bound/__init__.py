@@ -8,7 +8,7 @@ exact optimum of two features.  Knows dp and posterior, not policies.
 """
 from lib.bound.charges import Charged, tightest_charges
 from lib.bound.conditionals import conditional
-from lib.bound.duality import Bound, best, dual, dual_first, dual_second, forward_values, full_first, ladder
+from lib.bound.duality import Bound, best, dual, dual_first, dual_second, finite_sample, forward_values, full_first, ladder
 from lib.bound.giveaways import Gifts, gifts
 from lib.bound.penalty import control, gap, least_charges
 from lib.bound.relaxations import full_observation, hindsight
@@ -17,6 +17,6 @@ from lib.bound.told import full_observation_told
 from lib.bound.unsampled import Certified, certified
 
 __all__ = ["Bound", "Certified", "Charged", "Gifts", "best", "certified", "conditional", "control", "decomposition", "decomposition_for",
-           "decomposition_sampled", "dual", "dual_first", "dual_second", "even_charges", "forward_values",
+           "decomposition_sampled", "dual", "dual_first", "dual_second", "even_charges", "finite_sample", "forward_values",
            "full_first", "full_observation", "full_observation_told", "gap", "gifts", "hindsight", "in_basis", "ladder",
            "least_charges", "normalised", "tightest_charges"]

@@ -28,7 +28,7 @@ from lib.bound import catalogue, relaxations, theorem
 from lib.bound.penalty import arrivals, least_charges, steps, values_of_information
 from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
-from lib.estimate import degrees_of_freedom, sample_mean, upper_limit
+from lib.estimate import betting_limit, degrees_of_freedom, sample_mean, upper_limit
 from lib.posterior import Belief, step, variances
 from lib.problem import as_count, as_scalar, checked, noise_var
 
@@ -36,6 +36,7 @@ SAMPLED = "full observation", "first forward exact", "dual", "first forward exac
 EVERY = 1024                              # items up to which a first forward of each is looked at; above, a sample
 FIRST, LEAVES = 1024, 256                 # sampled first forwards, and those with a dual after them
 TOL = 1e-2                                # of Theorem 1 where items are not the paper's
+HALF = .975                               # level of a limit of which two make 95 %
 LEAF = 8                                  # fewest paths for the leaf of one item, when there are paths enough
 
 
@@ -171,13 +172,59 @@ def full_first(problem, sequences=400, seed=0, items=None):
 
 def dual(problem, paths=400, inner=4, effort=2000, seed=0):
     """The full-observation dual: a Bound; arguments as `least_charges`."""
+    observed, charged = _dual_parts(problem, paths, inner, effort, seed)
+    full, least = sample_mean(observed), sample_mean(charged)
+    mean, se = float(full.mean - least.mean), float(np.hypot(full.se, least.se))
+    df = degrees_of_freedom([full.se**2, least.se**2], [len(observed) - 1, len(charged) - 1])
+    return Bound("dual", mean, se, float(upper_limit(mean, se, df)))
+
+
+def _dual_parts(problem, paths, inner, effort, seed):
+    """What full observation earns of each of 10 paths sequences, and the least charges of each of `paths` paths."""
     problem, paths = checked(problem), as_count("paths", paths, 2)
     inner, effort = as_count("inner", inner), as_count("effort", effort)
-    full = relaxations.full_observation(problem, 10 * paths, seed)
-    least = sample_mean(least_charges(problem, np.full(paths, -1), inner, effort, seed))
+    observed = relaxations.observed_values(problem, 10 * paths, seed, relaxations.arrivals(problem))
+    return observed, least_charges(problem, np.full(paths, -1), inner, effort, seed)
+
+
+def finite_sample(problem, paths=400, inner=4, effort=2000, seed=0):
+    """Full observation and the dual with limits that rest on no normality: `estimate.betting_limit` of bounded values.
+
+    The estimates and streams are those of `dual`.  A sequence is worth at most the best item at every arrival to full
+    observation.  Least charges are cut there: that lowers their mean.  Of the dual's 5 % either part has a half.
+
+    Parameters
+    ----------
+    problem, paths, inner, effort, seed
+        As `dual` takes them.
+
+    Returns
+    -------
+    Bound, Bound
+        "full observation" and "dual".
+
+    Raises
+    ------
+    ValueError
+        As `dual`.
+
+    Examples
+    --------
+    >>> from lib.problem import make_problem
+    >>> problem = make_problem([[1.0]], [1.0], [0.0], [[1.0]], 1.0, .3, .5)
+    >>> full, after = finite_sample(problem, 200)
+    >>> after.mean < full.mean <= full.upper
+    True
+    """
+    observed, charged = _dual_parts(problem, paths, inner, effort, seed)
+    full, least = sample_mean(observed), sample_mean(charged)
     mean, se = float(full.mean - least.mean), float(np.hypot(full.se, least.se))
-    df = degrees_of_freedom([full.se**2, least.se**2], [10 * paths - 1, paths - 1])
-    return Bound("dual", mean, se, float(upper_limit(mean, se, df)))
+    most = relaxations.most_observed(problem, relaxations.arrivals(problem))
+    if not most > 0:
+        return _certain("full observation", 0.0), _certain("dual", 0.0)
+    at_least = most - betting_limit(most - np.minimum(charged, most), most, HALF)
+    return (Bound("full observation", float(full.mean), float(full.se), betting_limit(observed, most)),
+            Bound("dual", mean, se, betting_limit(observed, most, HALF) - at_least))
 
 
 def _leaves(problem, known, paths, inner, effort, seed):

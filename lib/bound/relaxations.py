@@ -71,14 +71,25 @@ def full_observation(problem, sequences, seed, horizon=None):
         Mean and standard error, reward units, with the leading gamma.
     """
     problem, sequences = checked(problem), as_count("sequences", sequences, 2)
-    instance = compile_checked(problem)
     horizon = arrivals(problem) if horizon is None else as_count("horizon", horizon)
+    return Estimate(*map(float, sample_mean(observed_values(problem, sequences, seed, horizon))))
+
+
+def observed_values(problem, sequences, seed, horizon):
+    """(sequences,) what full observation earns of each sequence of items, their mean being `full_observation`."""
     rng = streams.generator(seed, streams.Purpose.ARRIVALS)
     index = streams.draw_items(problem.probs, rng.random((sequences, horizon)))
-    sd = revealed_sd(instance, index)
+    sd = revealed_sd(compile_checked(problem), index)
     gain = expected_excess((problem.items @ problem.mu - problem.cost)[index], sd)
-    values = gain @ problem.gamma ** np.arange(1, horizon + 1) + problem.gamma**horizon * hindsight(problem)
-    return Estimate(*map(float, sample_mean(values)))
+    return gain @ problem.gamma ** np.arange(1, horizon + 1) + problem.gamma**horizon * hindsight(problem)
+
+
+def most_observed(problem, horizon):
+    """What no sequence of items is worth in `observed_values`: the best item at every arrival, theta known; rounded up."""
+    each = expected_excess(problem.items @ problem.mu - problem.cost, np.sqrt(posterior.variances(problem.items, problem.Sigma)))
+    left = problem.gamma**horizon
+    best = problem.gamma / (1 - problem.gamma) * (1 - left) * float(each[problem.probs > 0].max())
+    return (1 + 1e-9) * (best + left * hindsight(problem))
 
 
 @posterior.jit

@@ -32,7 +32,7 @@ SEED = 2016                                     # the book's own runs start from
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
 CLOSED = .98                                # share of the bound below which `gaps` looks for more
 SECOND = {"ratings": (3.8, 3.9, 4.0), "documents": ()}     # costs at which few items are worth the first forward: two exact ones are affordable
-MORE, INNER = 8, 16                         # paths of `gaps` against the sharp tables', where items are many, and sequences ahead
+ITEMS, INNER = 2048, 16                     # first forwards that `gaps` samples where items are many, and sequences ahead of each life
 TOL = 1e-2                                  # of Theorem 1 where the book's own runs leave it out
 EVALUATION, BOUND = 2, 3                    # seeds are (SEED, purpose); `comparison.tune` has 1
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
@@ -146,7 +146,7 @@ def gaps(sizes=None, folder=FOLDER):
             lost = comparison.charges(problem, rules, sizes["users"] // 2, specs.PAPER, (SEED, EVALUATION, 3))
             lead, limit = sample_mean(lost[0] - lost[1]), (best.bound, best.bound_se)
             if len(problem.items) > EVERY:              # no shortfall: the bound's own error has to be small
-                limit = bound.dual_first(problem, MORE * sizes["paths"], seed=(SEED, BOUND, 5), sequences=MORE * sizes["paths"])[1:3]
+                limit = bound.dual_first(problem, 2 * sizes["paths"], seed=(SEED, BOUND, 5), sequences=sizes["paths"], items=ITEMS)[1:3]
             effort = shortfall.Effort(sizes["paths"] // 4, INNER)
             found = pd.DataFrame({"name": name, "cost": best.cost, "policy": ("Knowledge gradient", "Patient lookahead"),
                                   "alpha": list(map(runner.weight, rules)), "value": (best.value, best.value + lead.mean),
