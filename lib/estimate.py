@@ -110,7 +110,7 @@ def betting_limit(values, most, level=.95):
     Parameters
     ----------
     values : array-like (n,)
-        Independent draws of one law, each from 0 to `most`, in the order in which they were drawn.
+        At least one.  Independent draws of one law, each from 0 to `most`, in the order in which they were drawn.
     most : float
         Positive.
     level : float
@@ -132,8 +132,8 @@ def betting_limit(values, most, level=.95):
     """
     most, level = as_scalar("most", most, 0), as_scalar("level", level, 0, 1)
     values = as_floats("values", as_numbers("values", values), 1) / most
-    if not len(values) or values.min() < 0 or values.max() > 1:
-        raise ValueError(f"values must hold at least one number, none below 0 or above most = {most}, got {values * most}")
+    if values.min() < 0 or values.max() > 1:
+        raise ValueError(f"values must lie between 0 and most = {most}, got {values.min() * most} to {values.max() * most}")
     before = np.arange(1, len(values) + 1)                      # of a value: those before it, and one of 1/2
     mean = (.5 + np.append(0, np.cumsum(values)[:-1])) / before
     spread = (.25 + np.append(0, np.cumsum((values - mean)**2)[:-1])) / before

@@ -10,7 +10,7 @@ KNOWN = {
     "bound.charges": {"tightest_charges": {"basis": None, "told": 1, "start": "best", "tol": 1e-2, "evaluations": 300}},
     "bound.duality": {
         "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0, "items": None},
-        "dual": {"paths": 400, "inner": 4, "effort": 2000, "seed": 0},
+        "dual": {"paths": 400, "inner": 4, "effort": 2000, "seed": 0}, "finite_sample": {"paths": 400, "inner": 4, "effort": 2000, "seed": 0},
         "dual_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400, "items": None},
         "dual_second": {"outer": 16, "paths": 300, "inner": 4, "effort": 2000, "seed": 0, "sequences": 400},
         "ladder": {"paths": 1000, "seed": 0}, "best": {"budget_seconds": 10, "seed": 0}},
@@ -45,7 +45,8 @@ KNOWN = {
     "dp.program": {"solve": {"tol": 1e-3, "certify": True, "between": True}, "as_number": INFINITE,
                    "q_values": {"x": 1}, "boundary": {"x": 1}},
     "dp.quadrature": {"hat_law": {"reach": 8.25}},
-    "estimate": {"half_width": {"count": np.inf}, "upper_limit": {"df": np.inf}, "interval": {"sign": "", "count": np.inf}},
+    "experiments.shortfall": {"Effort": {"paths": 1000, "inner": 4, "effort": 2000, "outer": 0}, "shortfall": {"seed": 0}},
+    "estimate": {"betting_limit": {"level": .95}, "half_width": {"count": np.inf}, "upper_limit": {"df": np.inf}, "interval": {"sign": "", "count": np.inf}},
     "experiments.comparison": {
         "control": {"seed": 0}, "evaluate": {"horizon": None, "seed": 0, "reference": 0}, "leader": {"seed": 0},
         **{name: {"horizon": None, "seed": 0} for name in ("charges", "gains", "tune", "tune_and_measure")}},
@@ -123,12 +124,13 @@ CONSTANTS = {
                         "TABLES": 2000, "RECORDED": 400, "SEVERAL": 64, "WORK": 1.5e11, "REPLAYED": 2e10},
     "report.checks": {"USERS": 10, "CONDITION": 1e4, "SKEW": 1, "KURTOSIS": 2, "DRIFT": .1, "STOPPED": .2, "LEVEL": .5},
     "report.page": {"ENOUGH": 8, "BINS": 8}, "report.interrupt": {"INTERRUPTED": 130},        # 128 and the number of SIGINT
-    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3},
+    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3, "TOL": 1e-2, "ITEMS": 2048, "INNER": 16},
+    "experiments.shortfall": {"REST": 1e-4, "LEAF": 8},
     "experiments.comparison": {"TUNING": 1, "EVALUATION": 2},
     "experiments.theorem": {
         "SIZES": {"told": (.4, .2, 0), "sequences": 2000, "paths": 1000, "inner": 4, "effort": 2000, "evaluations": 300}, "TOL": 1e-2,
         "SMALLER": {"simulated": {"sequences": 400, "paths": 100, "inner": 2, "effort": 300},
-                    "documents": {"told": (.4,), "sequences": 1000, "evaluations": 150}}},
+                    "documents": {"sequences": 1000, "evaluations": 150}}},
 }
 
 

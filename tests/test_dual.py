@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm, t as student
 
 from lib import bound, dp, streams
-from lib.bound import duality, optimum, penalty
+from lib.bound import duality, optimum, penalty, relaxations
 from lib.estimate import controlled, upper_limit
 from lib.bound.relaxations import compile_checked
 from lib.problem import checked, make_problem
@@ -406,3 +406,25 @@ def test_what_a_prior_of_rank_one_leaves_at_the_smallest_noise_is_a_problem():
         sharp = make_problem(items, [.3, .3, .4], np.zeros(3), np.outer(v, v), 1.0001e-5 * spread, .1, .9, "constant")
         left = checked(duality.after(sharp, 0, .3))
         assert items[0] @ left.Sigma @ items[0] <= 1.0001 * sharp.noise_sd**2
+
+
+def test_limits_without_normality_are_those_of_the_same_estimates():
+    problem = small()._replace(cost=.3)
+    full, after = bound.finite_sample(problem, 300, 2, 200, 5)
+    dual = bound.dual(problem, 300, 2, 200, 5)
+    assert (after.name, after.mean, after.se) == ("dual", dual.mean, dual.se) and after.upper > dual.upper
+    seen = bound.full_observation(problem, 3000, 5)
+    assert (full.name, full.mean, full.se) == ("full observation", *seen) and seen.mean + seen.se < full.upper < seen.mean + .1
+    wide, narrow = (bound.finite_sample(problem, paths, 2, 200, 5)[1] for paths in (100, 1600))
+    assert narrow.upper - narrow.mean < (wide.upper - wide.mean) / 2
+
+
+def test_no_sequence_of_items_is_worth_more_than_the_best_item_at_every_arrival():
+    for cost in (-1.0, .3, 2.0):
+        problem = small()._replace(cost=cost)
+        for horizon in (3, 60):
+            values = relaxations.observed_values(problem, 200, 1, horizon)
+            assert (values <= relaxations.most_observed(problem, horizon)).all()
+    surely = make_problem([[1.0]], [1.0], [2.0], [[0.0]], 1.0, .5, .9)              # nothing to learn: all are worth that
+    assert relaxations.observed_values(surely, 2, 0, 50) == pytest.approx(relaxations.most_observed(surely, 50), rel=1e-8)
+    assert bound.finite_sample(surely._replace(cost=3.0), 2)[1] == bound.Bound("dual", 0.0, 0.0, 0.0)

@@ -110,3 +110,43 @@ def test_the_first_row_past_the_last_is_no_reference():
 def test_degrees_of_freedom_have_no_unit():
     for unit in (1e-200, 1.0, 1e200):
         assert estimate.degrees_of_freedom([unit, unit], [4, 4]) == pytest.approx(8)
+
+
+def test_a_betting_limit_holds_where_a_normal_one_fails():
+    """A rare large value, which most samples lack: the normal limit knows nothing of it."""
+    rng, n, runs = np.random.default_rng(0), 60, 2000
+    drawn = rng.random((runs, n)) * .05 + (rng.random((runs, n)) < .01)
+    mean, most = .025 + .01, 1.05
+    normal = [estimate.upper_limit(*estimate.sample_mean(row), n - 1) for row in drawn]
+    betting = [estimate.betting_limit(row, most) for row in drawn]
+    assert (np.array(normal) >= mean).mean() < .6 and (np.array(betting) >= mean).mean() > .95
+    tame = rng.random((runs, n))
+    assert (np.array([estimate.betting_limit(row, 1.0) for row in tame]) >= .5).mean() > .95
+
+
+def test_a_betting_limit_is_where_the_gambler_has_won_enough():
+    """In plain loops: 1 / .05 at the limit, less above it no more; the unit is free, and many values leave little open."""
+    values = np.random.default_rng(1).beta(2, 5, 300)
+    limit = estimate.betting_limit(values, 1.0)
+
+    def capital(m):
+        money, total, squares = 1.0, .5, .25
+        for n, value in enumerate(values, 1):
+            mean = total / n
+            stake = min(np.sqrt(2 * np.log(20) / (squares / n * len(values))), estimate.STAKE)
+            money *= 1 + stake * (m - value)
+            total, squares = total + value, squares + (value - mean)**2
+        return money
+
+    assert capital(limit) == pytest.approx(20, rel=1e-6) and capital(limit - .01) < 20 < capital(limit + .01)
+    assert estimate.betting_limit(7 * values, 7.0) == pytest.approx(7 * limit, rel=1e-9)
+    assert values.mean() < limit < estimate.upper_limit(*estimate.sample_mean(values)) + .05
+    assert estimate.betting_limit(values, 1.0, .5) < limit < estimate.betting_limit(values, 1.0, .999)
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (([.5, 1.2], 1.0), "most = 1.0"), (([-.1], 1.0), "got -0.1"), (([], 1.0), "non-empty"), (([.5], 0.0), "most is 0"),
+    (([.5], 1.0, 1.0), "level is 1"), (([np.nan], 1.0), "values")])
+def test_what_no_bet_can_be_made_on_is_named(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        estimate.betting_limit(*wrong)

@@ -166,7 +166,7 @@ def test_where_bounds_are_loose_they_stay_above_the_policies():
 def test_every_version_of_the_theorem_stands_above_the_policies():
     table = published.load("theorem")
     assert {name: tuple(sorted(rows.cost.unique())) for name, rows in table.groupby("experiment")} == theorem.COSTS
-    assert (table.lower <= table.upper).all() and (table.upper - table.lower <= .02 * table.upper + 1e-3).all()
+    assert (table.lower <= table.upper).all() and (table.upper - table.lower <= .02 * table.upper + 2e-3).all()
     assert (table[["alone", "others"]] >= -1e-9).all(axis=None) and (table.learning >= -4 * table.learning_se - 1e-3).all()
     for name, rows in table.groupby("experiment"):
         kept = published.load(name).groupby("cost")

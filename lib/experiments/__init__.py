@@ -1,10 +1,10 @@
 """What the book runs, as plain data, and the tables that come out.
 
 specs: an experiment as data; problems: the problems it is about, made or real; sources: which data stand for them; runner,
-moments: run it; comparison: policies tuned and set side by side; offline: on real ratings in order; published, ledger, own: kept
-results, verdicts, also on own data; theorem, unsampled, indices: tables of Theorem 1, of bounds without sampling and of Gittins
-indices; robustness: where the model is wrong; many_users: services that learn the prior; playground: what the page with sliders and
-the game shows.
+moments: run it; comparison: policies tuned and set side by side; shortfall: policies and the dual on the same lives; offline: on real
+ratings in order; published, ledger, own: kept results, verdicts, also on own data; theorem, unsampled, indices: tables of Theorem 1, of
+bounds without sampling and of Gittins indices; robustness: where the model is wrong; many_users: services that learn the prior;
+playground: what the page with sliders and the game shows.
 """
 from lib.experiments.comparison import (Candidate, charges, evaluate, families, gains, leader, share, tune,
                                         tune_and_measure, winner)
