@@ -129,6 +129,15 @@ def test_break_even_means_far_out_cost_no_width_where_they_do_not_matter():
     assert (far.lower <= exact * (1 + 1e-9)).all() and (far.upper >= exact * (1 - 1e-9)).all()
 
 
+@pytest.mark.parametrize("x, charge, share", ((1e-6, 5e-5, .5), (1e-3, .006, .02), (1e-4, -.009, .1)))
+def test_a_cheap_item_that_hardly_pays_is_kept_for_what_it_teaches(x, charge, share):
+    """Its charge moves by little, however far out it breaks even: left out, it once took half of the value with it."""
+    asked = dict(x=[1, x], charge=[0, charge], probs=[.5, share], gamma=.9, noise_sd=1, var_max=1, info=[0, 1], tol=.02)
+    whole, found = (dp.general_value(dp.solve_general(**asked, means=means), [0.0, .5], 1.0) for means in (None, (0, .5)))
+    assert (found.lower <= whole.upper).all() and (whole.lower <= found.upper).all()
+    assert (found.upper - found.lower < .03 * whole.value).all()
+
+
 @pytest.mark.parametrize("far", (7.0, 15.0, 35.0))
 def test_an_item_that_breaks_even_far_out_is_worth_forwarding_for_what_it_teaches(far):
     """Its charge is its price: moved to where an item would pay within five deviations, it left half of the value open for every tol."""

@@ -76,9 +76,28 @@ def test_a_first_item_that_a_policy_discards_says_nothing_of_it():
     assert np.isnan(found[0]).all() and (found[1] > -1e-12).all()
 
 
+@pytest.mark.slow
+def test_an_item_that_only_the_policy_forwards_first_has_its_charges_in_the_bound_too():
+    """The bound gives it no lives of its own, as it never is worth a first forward: once nothing was charged after it."""
+    problem = make_problem(np.eye(2), [.1, .9], [.5, -.9], np.diag([1, .09]), 1.5, 0, .9, noise=[1, 1e-4])
+    rule = policies.ucb(3.05)
+    assert shortfall.forwarded_first(problem, [rule]).all()
+    found = [shortfall.shortfall(problem, [rule], Effort(400, 2), (11, run)) for run in range(6)]
+    mean, se = np.mean([part.mean[0] for part in found]), np.mean([part.se[0] for part in found]) / np.sqrt(6)
+    least = bound.decomposition(problem, 1e-3).lower - simulate.decoupled(problem, rule).value
+    limit = bound.dual_first(problem, 4000, seed=12, sequences=2000)
+    assert mean + 3 * se > least and abs(mean - (limit.mean - simulate.decoupled(problem, rule).value)) < 4 * np.hypot(se, limit.se)
+
+
+def test_an_item_that_never_comes_is_no_first_forward():
+    problem = make_problem(np.eye(2), [1, 0], [.2, .5], np.eye(2), 1, 0, .5)
+    found = shortfall.shortfall(problem, [policies.exploit()], Effort(50, 2), 13)
+    assert np.isfinite(found).all() and found.mean[0] > 0
+
+
 def test_what_is_refused():
     rules = [policies.ucb(.5)]
-    for wrong, words in ((policies.thompson(), "depends on chance"), (policies.bayes_ucb(), "or on the time")):
+    for wrong, words in ((policies.thompson(), "depends on chance"), (policies.bayes_ucb(), "the time"), (policies.phased(), "or a phase")):
         with pytest.raises(ValueError, match=words):
             shortfall.shortfall(TANGLED, [wrong])
     with pytest.raises(ValueError, match="outer is 3: it must be even"):

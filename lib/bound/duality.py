@@ -227,16 +227,17 @@ def finite_sample(problem, paths=400, inner=4, effort=2000, seed=0):
             Bound("dual", mean, se, betting_limit(observed, most, HALF) - at_least))
 
 
-def _leaves(problem, known, paths, inner, effort, seed):
+def _leaves(problem, known, paths, inner, effort, seed, items=()):
     """Least charges after a first forward of each item, some `paths` in all, shared out by probability.
 
     An item that even full observation leaves below commitment without learning is never forwarded first:
-    it needs no paths.
+    it needs no paths, unless it is among `items`.
     """
     net = problem.items @ problem.mu - problem.cost
     commitment = problem.gamma / (1 - problem.gamma) * problem.probs @ np.maximum(net, 0)
     error = known.std(axis=0, ddof=1) / np.sqrt(len(known))
     wanted = (known.mean(axis=0) + 4 * error > commitment) & (problem.probs > 0)
+    wanted[list(items)] = True
     share = problem.probs * wanted
     fewest = min(LEAF, 2 + paths // 100)
     shares = np.round(paths * share / max(share.sum(), 1e-300))
@@ -262,10 +263,10 @@ def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400,
     return _first_forward("first forward exact, then dual", first_forwards(problem, paths, inner, effort, seed, sequences), problem)
 
 
-def first_forwards(problem, paths, inner, effort, seed, sequences):
-    """The Sample of what first forwards are worth with the dual after them; checked arguments of `dual_first`."""
+def first_forwards(problem, paths, inner, effort, seed, sequences, items=()):
+    """The Sample of what first forwards are worth with the dual after them, and of `items` surely; checked arguments of `dual_first`."""
     known = forward_values(problem, sequences, seed)[:, 1:]
-    return _sample(known, _leaves(problem, known, paths, inner, effort, seed))
+    return _sample(known, _leaves(problem, known, paths, inner, effort, seed, items))
 
 
 def after(problem, x, y):

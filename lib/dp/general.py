@@ -116,23 +116,31 @@ def no_worse(x, charge, probs, gamma, low, high):
     return make_side(x, moved, probs, gamma, np.zeros(x.size, bool))._replace(base=raised)
 
 
-def no_better(x, charge, probs, gamma, low, high):
+def no_better(x, charge, probs, q, gamma, window):
     """(Side, atoms kept) of a problem that is worth no more: what pays from `low` to `high` is always forwarded.
 
-    What does not pay anywhere there never is.
+    What does not pay anywhere there never is; but if it teaches, its charge is lowered until it pays, which makes the problem worth
+    more by no more than the lowered sum / (1 - gamma), and that is taken off, up to what the window may lose.
     """
-    ends, paid = np.outer((low, high), x) - charge, x != 0
-    forced, keep = paid & (ends >= 0).all(axis=0), ~paid | (ends > 0).any(axis=0)
-    return make_side(x[keep], charge[keep], probs[keep], gamma, forced[keep]), keep
+    low, high, loss = window
+    ends, paid, moved = np.outer((low, high), x) - charge, x != 0, clipped(x, charge, low, high)
+    forced, pays = paid & (ends >= 0).all(axis=0), ~paid | (ends > 0).any(axis=0)
+    price = np.where(pays | (q <= 0), np.inf, probs * (charge - moved) / (1 - gamma))
+    order = np.argsort(price, kind="stable")
+    cheap = np.zeros(x.size, bool)
+    cheap[order] = np.cumsum(price[order]) <= loss
+    keep = pays | cheap
+    side = make_side(x[keep], np.where(cheap, moved, charge)[keep], probs[keep], gamma, forced[keep])
+    return side._replace(base=-float(price[cheap].sum())), keep
 
 
 def served(whole, q, gamma, b0, means, tol):
-    """The break-even means, (low, high), to which a problem is solved sharply: the narrowest of SERVED that MOVED lets through.
+    """The break-even means to which a problem is solved sharply, the narrowest of SERVED that MOVED lets through: (low, high, loss).
 
-    Only what teaches counts: an item far from paying that teaches nothing is not forwarded anyway.
+    Only what teaches counts: an item far from paying that teaches nothing is not forwarded anyway.  `loss` is what MOVED lets through.
     """
     if not np.isfinite(means[0]):
-        return means
+        return *means, 0.0
     atoms, sd = whole.atoms, 1 / math.sqrt(b0)
     x, charge, probs = atoms.x[q > 0], atoms.charge[q > 0] + atoms.x[q > 0] * whole.center, atoms.probs[q > 0]
     most = MOVED * tol * commitment(whole, np.array([sum(means) / 2]), np.array([sd]))[0]
@@ -141,7 +149,7 @@ def served(whole, q, gamma, b0, means, tol):
         moved = clipped(x, charge, low, high)
         if probs @ np.abs(charge - moved) <= (1 - gamma) * most:
             break
-    return low, high
+    return low, high, most
 
 
 def clipped(x, charge, low, high):
@@ -221,9 +229,9 @@ def solve_general(x, charge, probs, gamma, noise_sd, var_max, tol=1e-2, between=
         require_range(b0, root, q)
     gamma, means = max(gamma, TINY), as_range(means)
     whole = make_side(x, charge, probs, gamma, np.zeros(x.size, bool))
-    low, high = served(whole, q, gamma, b0, tuple(end * scale / noise_sd for end in means), tol)
-    below, keep = no_better(x, charge, probs, gamma, low, high) if np.isfinite(low) else (None, np.full(x.size, True))
-    above = no_worse(x, charge, probs, gamma, low, high) if below else whole
+    window = served(whole, q, gamma, b0, tuple(end * scale / noise_sd for end in means), tol)
+    below, keep = no_better(x, charge, probs, q, gamma, window) if np.isfinite(window[0]) else (None, np.full(x.size, True))
+    above = no_worse(x, charge, probs, gamma, *window[:2]) if below else whole
     sides = (whole, swept("upper", above, q, gamma, b0, tol, between),
              swept("lower", below or whole, q[keep], gamma, b0, tol, between))
     sure /= noise_sd * (1 - gamma)

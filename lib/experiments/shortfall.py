@@ -10,7 +10,8 @@ both charged along the same items and feedback after a first forward of x.  Wher
 sum is 0.  With two forwards exact B_x is an average, over the feedback on x, of w from the belief that it leaves, and
 B_x - V_x of w - V from there on.
 
-Lives end when gamma^arrivals <= REST after the first forward; bound and policy are charged for as many.
+Lives end when gamma^arrivals <= REST after the first forward; bound and policy are charged for as many.  `bound.dual_first` itself cuts
+some sums elsewhere, by less.
 """
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from scipy.stats import norm
 from lib import simulate, streams
 from lib.bound import duality, penalty
 from lib.dp import first_forward
-from lib.policies.rules import QUANTILE, THOMPSON, as_policies, entry
+from lib.policies.rules import PHASED, QUANTILE, THOMPSON, as_policies, entry
 from lib.posterior import variances
 from lib.problem import Estimate, as_count, as_made, checked, effective_horizon, noise_var
 
@@ -38,8 +39,8 @@ class Effort(NamedTuple):
 
 
 def stationary(policy):
-    """Whether what a policy does depends on its belief and the item alone: not on chance, nor on the time."""
-    return entry(policy).rule not in (THOMPSON, QUANTILE)
+    """Whether what a policy does depends on its belief and the item alone: not on chance, the time, nor a phase."""
+    return entry(policy).rule not in (THOMPSON, QUANTILE, PHASED)
 
 
 def forwarded_first(problem, rules):
@@ -118,7 +119,7 @@ def shortfall(problem, rules, effort=Effort(), seed=0):
     problem, rules = checked(problem), as_policies("rules", rules)
     for rule in rules:
         if not stationary(rule):
-            raise ValueError(f"rules holds {rule!r}: what it does depends on chance or on the time, not on the belief alone")
+            raise ValueError(f"rules holds {rule!r}: what it does depends on chance, the time or a phase, not on the belief alone")
     as_made("effort", effort, Effort, "lib.experiments.shortfall.Effort")
     as_count("paths", effort.paths, 2)
     if len(problem.items) > duality.EVERY:
@@ -126,24 +127,29 @@ def shortfall(problem, rules, effort=Effort(), seed=0):
     if as_count("outer", effort.outer, 0) % 2:
         raise ValueError(f"outer is {effort.outer}: it must be even")
     seed = duality.parts(seed)
-    sample = duality.first_forwards(problem, effort.paths, effort.inner, effort.effort, (*seed, 0), effort.paths)
-    firsts = forwarded_first(problem, rules)
-    some = np.flatnonzero(firsts.any(axis=0) & (problem.probs > 0))
+    firsts = forwarded_first(problem, rules) & (problem.probs > 0)
+    some = np.flatnonzero(firsts.any(axis=0))
+    sample = duality.first_forwards(problem, effort.paths, effort.inner, effort.effort, (*seed, 0), effort.paths, some)
     lost, var = below_the_dual(problem, rules, some, effort, (*seed, 1)) if len(some) else np.full((2, *firsts.shape), np.nan)
-    nearer = [(lost, var)] * 2
-    if effort.outer and len(some):
-        nearer[1] = below_the_second(problem, rules, some, effort, (*seed, 2))
-    found = [_below(problem, sample, firsts[p], *[(mean[p], square[p]) for mean, square in nearer]) for p in range(len(rules))]
+    if not effort.outer or not len(some):
+        found = [_below(problem, sample, firsts[p], (lost[p], var[p])) for p in range(len(rules))]
+    else:
+        nearer = below_the_second(problem, rules, some, effort, (*seed, 2))
+        found = [_below(problem, sample, firsts[p], (nearer[0][p], nearer[1][p]), (lost[p], var[p])) for p in range(len(rules))]
     return Estimate(*np.array(found).T)
 
 
-def _below(problem, sample, first, dual, exact):
-    """(mean, se) of w - V for a policy of these first forwards, of which B_x - V_x is known with the dual and with `exact` after them."""
+def _below(problem, sample, first, exact, dual=None):
+    """(mean, se) of w - V for a policy of these first forwards, of which B_x - V_x is `exact`, means and squared errors.
+
+    Where that is with another forward made exact, and `dual` what it is without, B_x of the sample falls by their difference.
+    """
     own = np.where(first, problem.gamma * problem.probs, 0.0)
     own /= 1 - problem.gamma + own.sum()
     lost, var = (np.where(first, part, 0.0) for part in exact)
-    drop, drop_var = np.where(first, dual[0] - exact[0], 0.0), np.where(first & (dual[0] != exact[0]), dual[1] + exact[1], 0.0)
-    values = sample.known.mean(axis=0) - sample.own - drop
+    before, before_var = (lost, 0.0) if dual is None else (np.where(first, part, 0.0) for part in dual)
+    values = sample.known.mean(axis=0) - sample.own - (before - lost)
     more = first_forward(values, problem.probs, problem.gamma)[1] - own
     known = (sample.known @ more).std(ddof=1) / np.sqrt(len(sample.known))
-    return more @ values + own @ lost, np.sqrt(known**2 + more**2 @ (sample.var + drop_var) + own**2 @ var)
+    both = own if dual is None else own + more              # what is lost counts in the bound as well
+    return more @ values + own @ lost, np.sqrt(known**2 + more**2 @ (sample.var + before_var) + both**2 @ var)
