@@ -131,7 +131,7 @@ def rewards(name):
     --------
     >>> found = rewards("documents")
     >>> list(found.bounds)
-    ['hindsight', 'full observation', 'first forward exact, then dual']
+    ['Theorem 1', 'hindsight', 'full observation', 'first forward exact, then dual']
     """
     rows = published.load(as_choice("name", name, CURVES))
     rows = rows[rows.chosen]
