@@ -40,6 +40,11 @@ class Purpose(IntEnum):
 THETA, ITEMS, NOISE, THOMPSON = Purpose.THETA, Purpose.ITEMS, Purpose.NOISE, Purpose.THOMPSON
 
 
+def numbers(seed):
+    """A seed as a tuple, to which the numbers of sub-experiments are appended."""
+    return tuple(seed) if isinstance(seed, (tuple, list)) else (seed,)
+
+
 def generator(seed, *key):
     """A Generator for `seed` and the integer `key`, independent of every other key.
 
@@ -60,7 +65,7 @@ def generator(seed, *key):
     >>> generator(1, ITEMS, 0).random() == generator(1, ITEMS, 0).random()
     True
     """
-    parts = seed if isinstance(seed, (tuple, list)) else (seed,)
+    parts = numbers(seed)
     if not parts or any(isinstance(s, bool) or not isinstance(s, (int, np.integer)) or s < 0 for s in parts):
         raise ValueError(f"seed must be a nonnegative integer or a sequence of them, got {seed!r}")
     return np.random.default_rng(np.random.SeedSequence([int(s) for s in parts], spawn_key=[int(part) for part in key]))

@@ -51,6 +51,20 @@ def test_names_at_line_ends_never_overlap_and_stand_once(small):
     assert heights["DTD-DP,"] > heights["DTD-UCB and"] > heights["the bound"]
 
 
+@pytest.mark.parametrize("small", [False, True])
+def test_what_stands_above_a_panel_does_not_overlap(small):
+    """Its label and its note: side by side, or on a phone under each other."""
+    curves = {name: (BEST * share, BEST * share - .1, BEST * share + .1) for name, share in FALLS.items()}
+    figure = figures.reward_over_cost([Panel(COSTS, curves, BEST, "282 real readers")] * 2, 40_000)
+    figure = drawn_narrow(figure) if small else figure
+    for axes in figure.axes:
+        texts = [text for text in axes.texts if text.get_anncoords() == "axes fraction" and text.xy[1] > 1]
+        assert "282 real readers" in " ".join(text.get_text() for text in texts) and "40,000 replications" in texts[-1].get_text()
+        found = sorted(boxes(texts, figure), key=lambda box: box.x0)
+        assert all(left.x1 <= right.x0 for left, right in zip(found, found[1:]))
+        assert found[-1].x1 <= figure.bbox.x1
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_narrow_picture_has_its_panels_below_one_another_and_letters_of_nine_pixels(name):
     wide, small = CALLS[name](), drawn_narrow(CALLS[name]())

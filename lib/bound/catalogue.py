@@ -39,6 +39,19 @@ def sample(problem, items, sequences, seed):
     return chosen, First(values, full, float(net.max() + relaxations.hindsight(problem)), 10 * sequences - 1)
 
 
+def strata_var(values):
+    """Squared standard error of the mean over the first axis of one draw from each of an even number of strata.
+
+    Neighbours are alike, so that what sets them apart is their noise, and some of their means: it errs upward.
+
+    Examples
+    --------
+    >>> strata_var(np.array([1.0, 3.0]))
+    np.float64(1.0)
+    """
+    return ((values[::2] - values[1::2])**2).sum(axis=0) / len(values)**2
+
+
 def crossing(values, gamma, quantile=0.0, most=-np.inf):
     """The w at which w = gamma (mean of max(w, values) + quantile standard errors): see `bounded`.
 
@@ -83,7 +96,7 @@ def bounded(problem, first):
     mean = crossing(values, gamma)
     y = np.maximum(values, mean)
     slope = 1 - gamma * (values <= mean).mean()
-    own = gamma * np.sqrt(((y[::2] - y[1::2])**2).sum()) / m
+    own = gamma * np.sqrt(strata_var(y))
     se = np.hypot(own, gamma * (values > mean).mean() * first.full.se) / slope
     high = first.full.mean + student.ppf(1 - FULL_SHARE, first.df) * first.full.se
     upper = crossing(first.values + high, gamma, student.ppf(1 - FIRST_SHARE, m // 2), first.most)

@@ -49,11 +49,6 @@ class Bound(NamedTuple):
     upper: float    # one-sided 95 % upper limit
 
 
-def parts(seed):
-    """A seed as a tuple, to which numbers of sub-experiments are appended."""
-    return tuple(seed) if isinstance(seed, (tuple, list)) else (seed,)
-
-
 def forward_values(problem, sequences=400, seed=0):
     """Full observation from s_0, and A_x = x.mu - cost + E_y FO(s'_xy), on sampled arrival sequences.
 
@@ -74,6 +69,12 @@ def forward_values(problem, sequences=400, seed=0):
     return out
 
 
+def slope_of(items, probs, gamma):
+    """(n,) what the worth of a first forward of each of `items` (n,) bool adds to that of forwarding the first of them that comes."""
+    slope = np.where(items, gamma * probs, 0.0)
+    return slope / (1 - gamma + slope.sum())
+
+
 class Sample(NamedTuple):
     """Independent estimates of A_x, the value of a first forward of each item: mean known[:, x] minus own[x]."""
 
@@ -84,8 +85,7 @@ class Sample(NamedTuple):
 
     def limit(self, probs, gamma, items):
         """Forward the first of `items` (n,) bool: what it is worth, its standard error, its 95 % upper limit."""
-        slope = np.where(items, gamma * probs, 0.0)
-        slope /= 1 - gamma + slope.sum()
+        slope = slope_of(items, probs, gamma)
         value, se = sample_mean(self.known @ slope)
         variances = np.append(slope**2 * self.var, se**2)
         mean, error = value - slope @ self.own, np.sqrt(variances.sum())
@@ -101,7 +101,7 @@ def _sample(known, leaves, paired=()):
     var = np.array([leaf.var(ddof=1) / len(leaf) if len(leaf) > 1 else 0.0 for leaf in leaves])
     df = np.array([max(len(leaf) - 1, 1) for leaf in leaves])
     for x in paired:
-        var[x] = ((leaves[x][::2] - leaves[x][1::2])**2).sum() / len(leaves[x])**2
+        var[x] = catalogue.strata_var(leaves[x])
         df[x] = len(leaves[x]) // 2
     return Sample(known, np.array([leaf.mean() for leaf in leaves]), var, df)
 
@@ -172,7 +172,11 @@ def full_first(problem, sequences=400, seed=0, items=None):
 
 def dual(problem, paths=400, inner=4, effort=2000, seed=0):
     """The full-observation dual: a Bound; arguments as `least_charges`."""
-    observed, charged = _dual_parts(problem, paths, inner, effort, seed)
+    return _dual_of(*_dual_parts(problem, paths, inner, effort, seed))
+
+
+def _dual_of(observed, charged):
+    """The dual from its two samples."""
     full, least = sample_mean(observed), sample_mean(charged)
     mean, se = float(full.mean - least.mean), float(np.hypot(full.se, least.se))
     df = degrees_of_freedom([full.se**2, least.se**2], [len(observed) - 1, len(charged) - 1])
@@ -217,14 +221,12 @@ def finite_sample(problem, paths=400, inner=4, effort=2000, seed=0):
     True
     """
     observed, charged = _dual_parts(problem, paths, inner, effort, seed)
-    full, least = sample_mean(observed), sample_mean(charged)
-    mean, se = float(full.mean - least.mean), float(np.hypot(full.se, least.se))
     most = relaxations.most_observed(problem, relaxations.arrivals(problem))
     if not most > 0:
         return _certain("full observation", 0.0), _certain("dual", 0.0)
     at_least = most - betting_limit(most - np.minimum(charged, most), most, HALF)
-    return (Bound("full observation", float(full.mean), float(full.se), betting_limit(observed, most)),
-            Bound("dual", mean, se, betting_limit(observed, most, HALF) - at_least))
+    return (Bound("full observation", *map(float, sample_mean(observed)), betting_limit(observed, most)),
+            _dual_of(observed, charged)._replace(upper=betting_limit(observed, most, HALF) - at_least))
 
 
 def _leaves(problem, known, paths, inner, effort, seed, items=()):
@@ -276,6 +278,12 @@ def after(problem, x, y):
     return problem if belief is prior else problem._replace(mu=belief.mu, Sigma=without_rounding(belief.Sigma))
 
 
+def after_strata(problem, x, outer, rng):
+    """The problems left after `outer` feedbacks on x, one from each of as many strata of equal probability."""
+    mean, sd = problem.items[x] @ problem.mu, np.sqrt(variances(problem.items[[x]], problem.Sigma)[0] + noise_var(problem)[x])
+    return [after(problem, x, mean + sd * z) for z in norm.ppf((np.arange(outer) + rng.random(outer)) / outer)]
+
+
 def without_rounding(Sigma):
     """Sigma, or Sigma without the negative eigenvalues that rounding left where nearly everything has been learned."""
     values, vectors = np.linalg.eigh(Sigma)
@@ -299,17 +307,15 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0, sequ
     if as_count("outer", outer) % 2:
         raise ValueError(f"outer is {outer}: it must be even")
     streams.generator(seed)
-    seed = parts(seed)
+    seed = streams.numbers(seed)
     known = forward_values(problem, sequences, (*seed, 0))[:, 1:]
     pilot = _leaves(problem, known, paths, inner, effort, (*seed, 0))
     slope = first_forward(known.mean(axis=0) - [leaf.mean() for leaf in pilot], problem.probs, problem.gamma)[1]
     known = forward_values(problem, sequences, (*seed, 1))[:, 1:]
     leaves = _leaves(problem, known, paths, inner, effort, (*seed, 1))
-    sd = np.sqrt(variances(problem.items, problem.Sigma) + noise_var(problem))
     for x in np.flatnonzero(slope):
         rng = streams.generator((*seed, 2), streams.Purpose.PATHS, int(x))
-        z = norm.ppf((np.arange(outer) + rng.random(outer)) / outer)
-        rest = [after(problem, x, problem.items[x] @ problem.mu + sd[x] * z[i]) for i in range(outer)]
+        rest = after_strata(problem, x, outer, rng)
         leaves[x] = np.array([relaxations.full_observation(left, 400, seed=int(rng.integers(2**31))).mean
                               - dual_first(left, paths, inner, effort, (*seed, 4, int(x), i), 80).mean
                               for i, left in enumerate(rest)])
@@ -368,7 +374,7 @@ def best(problem, budget_seconds=10.0, seed=0):
     """
     problem, budget_seconds = checked(problem), as_scalar("budget_seconds", budget_seconds, 0)
     streams.generator(seed)
-    seed, begin = parts(seed), perf_counter()
+    seed, begin = streams.numbers(seed), perf_counter()
     winner = min(ladder(problem, 100, (*seed, 0)), key=lambda rung: rung.upper)
     if winner.name not in SAMPLED:
         return winner

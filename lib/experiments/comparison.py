@@ -213,7 +213,7 @@ def gains(problem, rules, replications, horizon=None, seed=0):
 def _apart(seed, purpose):
     """The seed of one purpose; `seed` is an integer or a sequence of them, or ValueError."""
     streams.generator(seed)
-    return (*(seed if isinstance(seed, (tuple, list)) else (seed,)), purpose)
+    return (*streams.numbers(seed), purpose)
 
 
 def tune(problem, entries, replications, horizon=None, seed=0):

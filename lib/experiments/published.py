@@ -92,7 +92,8 @@ def sharp(name, rows, sizes=None):
 
 def below(problem, rules, effort, limit):
     """Columns `short` and `short_se` of rules, NaN where `shortfall` has none."""
-    rules, found = list(rules), np.full((2, len(list(rules))), np.nan)
+    rules = list(rules)
+    found = np.full((2, len(rules)), np.nan)
     steady = [n for n, rule in enumerate(rules) if shortfall.stationary(rule)]
     if limit > 0 and len(problem.items) <= EVERY:
         found[:, steady] = shortfall.shortfall(problem, [rules[n] for n in steady], effort, (SEED, BOUND, 4))
@@ -101,7 +102,8 @@ def below(problem, rules, effort, limit):
 
 def shared(rows):
     """Rows with value, bound and short, their errors, and what follows from them: `share` of the bound, and `share_se`."""
-    paired, whole = rows.short.notna(), np.where(rows.short.notna(), rows.value + rows.short, rows.bound)
+    paired = rows.short.notna()
+    whole = np.where(paired, rows.value + rows.short, rows.bound)
     whole = np.where(whole > 0, whole, np.nan)
     share = rows.value / whole
     apart = np.where(paired, np.hypot(rows.short / whole * rows.se, share * rows.short_se), np.hypot(rows.se, share * rows.bound_se))
@@ -152,7 +154,9 @@ def gaps(sizes=None, folder=FOLDER):
                                   "alpha": list(map(runner.weight, rules)), "value": (best.value, best.value + lead.mean),
                                   "se": (best.se, np.hypot(best.se, lead.se)), "lead": (0.0, lead.mean), "lead_se": (0.0, lead.se),
                                   "bound": limit[0], "bound_se": limit[1]} | below(problem, rules, effort, limit[0]))
-            again = below(problem, rules, effort._replace(outer=sizes["outer"]), limit[0] if best.cost in SECOND[name] else 0)
+            again = {"short": np.nan, "short_se": np.nan}
+            if best.cost in SECOND[name]:
+                again = below(problem, rules, effort._replace(outer=sizes["outer"]), limit[0])
             rows.append(shared(found).assign(second=again["short"], second_se=again["short_se"]))
     return pd.concat(rows, ignore_index=True)
 

@@ -16,17 +16,17 @@ some sums elsewhere, by less.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from lib import simulate, streams
 from lib.bound import duality, penalty
+from lib.bound.catalogue import strata_var
+from lib.bound.duality import EVERY, LEAF
 from lib.dp import first_forward
+from lib.estimate import sample_mean
 from lib.policies.rules import PHASED, QUANTILE, THOMPSON, as_policies, entry
-from lib.posterior import variances
-from lib.problem import Estimate, as_count, as_made, checked, effective_horizon, noise_var
+from lib.problem import Estimate, as_count, as_made, checked, effective_horizon
 
 REST = 1e-4                 # discount at which a life ends
-LEAF = 8                    # fewest lives after a first forward of one item
 
 
 class Effort(NamedTuple):
@@ -73,15 +73,12 @@ def below_the_dual(problem, rules, some, effort, seed):
 
 def below_the_second(problem, rules, some, effort, seed):
     """The same with one more forward exact after it: over strata of the feedback on it, neighbours giving the error."""
-    sd, mean, var = np.sqrt(variances(problem.items, problem.Sigma) + noise_var(problem)), *np.full((2, len(rules), len(problem.items)), np.nan)
+    mean, var = np.full((2, len(rules), len(problem.items)), np.nan)
     each = effort._replace(paths=max(effort.paths // effort.outer, 2), outer=0)
     for x in some:
-        rng = streams.generator(seed, streams.Purpose.PATHS, int(x))
-        z = norm.ppf((np.arange(effort.outer) + rng.random(effort.outer)) / effort.outer)
-        left = [duality.after(problem, x, problem.items[x] @ problem.mu + sd[x] * at) for at in z]
-        lost = np.array([shortfall(rest, rules, each, (*duality.parts(seed), int(x), n)).mean for n, rest in enumerate(left)])
-        mean[:, x] = lost.mean(axis=0)
-        var[:, x] = ((lost[::2] - lost[1::2])**2).sum(axis=0) / effort.outer**2
+        left = duality.after_strata(problem, x, effort.outer, streams.generator(seed, streams.Purpose.PATHS, int(x)))
+        lost = np.array([shortfall(rest, rules, each, (*seed, int(x), n)).mean for n, rest in enumerate(left)])
+        mean[:, x], var[:, x] = lost.mean(axis=0), strata_var(lost)
     return mean, var
 
 
@@ -122,20 +119,18 @@ def shortfall(problem, rules, effort=Effort(), seed=0):
             raise ValueError(f"rules holds {rule!r}: what it does depends on chance, the time or a phase, not on the belief alone")
     as_made("effort", effort, Effort, "lib.experiments.shortfall.Effort")
     as_count("paths", effort.paths, 2)
-    if len(problem.items) > duality.EVERY:
-        raise ValueError(f"problem has {len(problem.items)} items: a first forward of each is looked at for at most {duality.EVERY}")
+    if len(problem.items) > EVERY:
+        raise ValueError(f"problem has {len(problem.items)} items: a first forward of each is looked at for at most {EVERY}")
     if as_count("outer", effort.outer, 0) % 2:
         raise ValueError(f"outer is {effort.outer}: it must be even")
-    seed = duality.parts(seed)
+    seed = streams.numbers(seed)
     firsts = forwarded_first(problem, rules) & (problem.probs > 0)
     some = np.flatnonzero(firsts.any(axis=0))
     sample = duality.first_forwards(problem, effort.paths, effort.inner, effort.effort, (*seed, 0), effort.paths, some)
-    lost, var = below_the_dual(problem, rules, some, effort, (*seed, 1)) if len(some) else np.full((2, *firsts.shape), np.nan)
-    if not effort.outer or not len(some):
-        found = [_below(problem, sample, firsts[p], (lost[p], var[p])) for p in range(len(rules))]
-    else:
-        nearer = below_the_second(problem, rules, some, effort, (*seed, 2))
-        found = [_below(problem, sample, firsts[p], (nearer[0][p], nearer[1][p]), (lost[p], var[p])) for p in range(len(rules))]
+    lost = [below_the_dual(problem, rules, some, effort, (*seed, 1)) if len(some) else np.full((2, *firsts.shape), np.nan)]
+    if effort.outer and len(some):
+        lost.insert(0, below_the_second(problem, rules, some, effort, (*seed, 2)))
+    found = [_below(problem, sample, firsts[p], *[(mean[p], var[p]) for mean, var in lost]) for p in range(len(rules))]
     return Estimate(*np.array(found).T)
 
 
@@ -144,12 +139,11 @@ def _below(problem, sample, first, exact, dual=None):
 
     Where that is with another forward made exact, and `dual` what it is without, B_x of the sample falls by their difference.
     """
-    own = np.where(first, problem.gamma * problem.probs, 0.0)
-    own /= 1 - problem.gamma + own.sum()
+    own = duality.slope_of(first, problem.probs, problem.gamma)
     lost, var = (np.where(first, part, 0.0) for part in exact)
     before, before_var = (lost, 0.0) if dual is None else (np.where(first, part, 0.0) for part in dual)
     values = sample.known.mean(axis=0) - sample.own - (before - lost)
     more = first_forward(values, problem.probs, problem.gamma)[1] - own
-    known = (sample.known @ more).std(ddof=1) / np.sqrt(len(sample.known))
+    known = sample_mean(sample.known @ more).se
     both = own if dual is None else own + more              # what is lost counts in the bound as well
     return more @ values + own @ lost, np.sqrt(known**2 + more**2 @ (sample.var + before_var) + both**2 @ var)

@@ -84,7 +84,7 @@ class Filter:
     def __init__(self, problem, policy, seed=0):
         streams.generator(seed)
         self._shared = share(problem, policy)
-        self._seed = [int(part) for part in (seed if isinstance(seed, (tuple, list)) else [seed])]
+        self._seed = [int(part) for part in streams.numbers(seed)]
         k = len(self._shared.problem.mu)
         self._belief, self._met, self._decided = Belief(self._shared.problem.mu, self._shared.problem.Sigma), 0, {}
         self._phase = Phase(np.array([1, 0, 0]), np.zeros((k, k))) if self._shared.family.rule == PHASED else None
