@@ -440,8 +440,8 @@ def test_a_foreign_vector_beside_many_items_reads_their_tables(n):
     """The same tables as items of the catalogue, so as far from the full law as these (tests/test_catalogue.py), save where
     they do not reach it; and as near to a catalogue that has the vector."""
     p, policy = many(n), policies.dtd_dp()
-    strangers = np.random.default_rng(3).uniform(.1, .9, (10, 3))
-    whole = p._replace(items=np.vstack([p.items, strangers]), probs=np.append(p.probs, np.zeros(10)))
+    strangers = np.random.default_rng(3).uniform(.1, .9, (5, 3))
+    whole = p._replace(items=np.vstack([p.items, strangers]), probs=np.append(p.probs, np.zeros(5)))
     inside, shared_ones = policies.compile_rules(whole, [policy]), 0
     for j, x in enumerate(strangers):
         own, got, want = explorations(p, policy, x, None, np.array([1, .5, .2]))
@@ -449,7 +449,7 @@ def test_a_foreign_vector_beside_many_items_reads_their_tables(n):
         catalogued = [[explored(inside, 0, n + j, z, var * b) for z in np.linspace(-1.3, 0, 12)] for b in (1, .5, .2)]
         shared_ones += not own
         assert abs(got - want).max() < .03 and abs(got - catalogued).max() < .03
-    assert shared_ones >= 8
+    assert shared_ones >= 4
 
 
 def test_a_new_vector_beside_many_items_copies_no_catalogue(monkeypatch):
