@@ -7,6 +7,7 @@ import pytest
 
 INFINITE = {"low": -np.inf, "high": np.inf}
 KNOWN = {
+    "bound.betting": {"finite_sample_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0}, "least_capital": {"splits": 6}},
     "bound.charges": {"tightest_charges": {"basis": None, "told": 1, "start": "best", "tol": 1e-2, "evaluations": 300}},
     "bound.duality": {
         "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0, "items": None},

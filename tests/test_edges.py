@@ -217,6 +217,7 @@ CALLS = {
     "bound.in_basis": dict(problem=P, basis=(np.eye(2), "matrix")),
     "bound.decomposition_sampled": dict(problem=P, draws=COUNT, seed=SEED),
     "bound.dual": dict(SEARCH, problem=P, paths=COUNT), "bound.finite_sample": dict(SEARCH, problem=P, paths=COUNT),
+    "bound.finite_sample_first": dict(SEARCH, problem=P, paths=COUNT),
     "bound.dual_first": dict(SEARCH, problem=P, paths=COUNT, sequences=COUNT, items=EVEN),
     "bound.dual_second": dict(SEARCH, problem=P, outer=COUNT, paths=COUNT, sequences=COUNT),
     "bound.forward_values": dict(problem=P, sequences=COUNT, seed=SEED),

@@ -32,6 +32,7 @@ from lib.problem import as_count, checked, noise_var
 
 FULL_SHARE, BEST_SHARE, SETS_SHARE = .01, .01, .03      # of a limit's 5 %: full observation, the best item, sets of items
 PILOT, START = 4, .9                                    # one path of so many is spent on choices; where the search starts, of its estimate
+SPLITS = 6                                              # items that are tried in a set and out of it, within one another
 
 
 def most_taught(problem):
@@ -54,49 +55,53 @@ def most_taught(problem):
     """
     variance, noise, gamma, met = variances(problem.items, problem.Sigma), noise_var(problem), problem.gamma, problem.probs > 0
     net, sd = problem.items @ problem.mu - problem.cost, np.sqrt(variance)
-    density = PHI0 * np.exp(-.5 * (net / np.maximum(sd, 1e-300))**2)
+    density = PHI0 * np.exp(-.5 * (net / np.maximum(sd, np.abs(net) / 40 + 1e-300))**2)        # beyond 40 deviations, from above
     ratio = variance / np.maximum(noise, 1e-300)                        # an item without features has neither
     each = gamma / (1 - gamma) * np.sqrt(ratio / (1 + ratio)) * (sd * density)[met].max()
     whole = gamma / np.sqrt(1 - gamma**2) * np.sqrt(np.log1p(ratio)) * (np.sqrt(variance + noise) * density)[met].max()
     return (1 + 1e-9) * np.minimum(each, whole)
 
 
-def least_capital(base, gains, stake):
-    """The log of the least capital prod_i (1 + stake (base - sum_F gains_i)) of any set F of items, from below.
+def least_capital(base, gains, stake, splits=SPLITS):
+    """The log of the least capital prod_i (1 + stake (base_i - sum_F gains_i)) of any set F of items, from below.
 
     An item whose entry lowers, or raises, the capital whatever the others do is in F, or is not; this narrows what the rows
-    can be, and is repeated.  Those that are left are taken row by row.
+    can be, and is repeated.  Where it settles no more, the item that moves the rows most is tried in F and out of it, so many times
+    within one another, and what is left then is taken row by row.
 
     Parameters
     ----------
-    base : float
+    base : float or ndarray (R,)
     gains : ndarray (R, n)
         What an item takes from a row.
     stake : float
         Positive; stake times what a row can lose is below 1.
+    splits : int
 
     Returns
     -------
     float
         At most the least.
     """
-    rows, free = np.full(len(gains), float(base)), np.ones(gains.shape[1], bool)
-    while True:
-        part = gains[:, free]
-        up, down = np.maximum(part, 0), np.maximum(-part, 0)
+    rows = np.broadcast_to(base, len(gains))
+    while gains.shape[1]:
+        up, down = np.maximum(gains, 0), np.maximum(-gains, 0)
         low = 1 + stake * (rows - up.sum(axis=1))[:, None]
         high = 1 + stake * (rows + down.sum(axis=1))[:, None]
         least, most = low + stake * up, high - stake * down             # of a row, the item left out
-        entering = np.log1p(-stake * part / np.where(part > 0, most, least)).sum(axis=0)    # no less than its effect
-        leaving = np.log1p(-stake * part / np.where(part > 0, least, most)).sum(axis=0)     # no more
-        settled = (entering < 0) | (leaving > 0)
-        if not settled.any():
-            return float(np.log(low[:, 0]).sum()) if part.shape[1] else float(np.log1p(stake * rows).sum())
-        rows = rows - part[:, entering < 0].sum(axis=1)
-        free[np.flatnonzero(free)[settled]] = False
+        enters = np.log1p(-stake * gains / np.where(gains > 0, most, least)).sum(axis=0) < 0       # its effect, from above
+        stays = np.log1p(-stake * gains / np.where(gains > 0, least, most)).sum(axis=0) > 0        # from below
+        if not (enters | stays).any() and splits:
+            x = int(np.abs(gains).sum(axis=0).argmax())
+            rest = np.delete(gains, x, axis=1)
+            return min(least_capital(rows - taken, rest, stake, splits - 1) for taken in (gains[:, x], 0.0))
+        if not (enters | stays).any():
+            return float(np.log(low).sum())
+        rows, gains = rows - gains[:, enters].sum(axis=1), gains[:, ~(enters | stays)]
+    return float(np.log1p(stake * rows).sum())
 
 
-def _draw(problem, chances, paths, inner, effort, seed):
+def draw(problem, chances, paths, inner, effort, seed):
     """(R, n) VOI_x, each row on a sequence of its own; (R, n) charges after a first forward of an item drawn by `chances`, over its chance."""
     ahead = arrivals(problem, (paths, 1, horizon_of(problem)), streams.generator(seed, streams.Purpose.SEQUENCES))
     taught = values_of_information(compile_checked(problem), ahead)[:, 1:]
@@ -122,7 +127,7 @@ def _pilot(problem, paths, inner, effort, seed):
     net, gamma = problem.items @ problem.mu - problem.cost, problem.gamma
     full = relaxations.full_observation(problem, 10 * paths, seed, horizon_of(problem)).mean
     chances = _chances(problem, net + full > commitment(problem))
-    taught, charges = _draw(problem, chances, paths, inner, effort, seed)
+    taught, charges = draw(problem, chances, paths, inner, effort, seed)
     known, mean = net + full + taught.mean(axis=0), (charges @ chances).mean()          # of charges, alike for all items
     bets = []
     for less, taken in (0.0, 0.0), (mean, charges):
@@ -137,7 +142,7 @@ def commitment(problem):
     return float(problem.gamma / (1 - problem.gamma) * problem.probs @ np.maximum(problem.items @ problem.mu - problem.cost, 0))
 
 
-def _sets(problem, full, values, most, start, variance):
+def sets_limit(problem, full, values, most, start, variance):
     """An upper limit of w, at most `full`, by betting on rows `values` (R, n) of A_x - FO, which `most` (n,) bounds."""
     gamma = problem.gamma
     lost = gamma * problem.probs @ np.maximum(most + full - start, 0) - (1 - gamma) * start
@@ -153,7 +158,7 @@ def _sets(problem, full, values, most, start, variance):
     return high
 
 
-def _best_item(problem, full, taught, most):
+def best_item_limit(problem, full, taught, most):
     """An upper limit of w by that of the best item, with full observation after it."""
     met = problem.probs > 0
     limits = [betting_limit(column, top, 1 - BEST_SHARE) if top > 0 else 0.0 for column, top in zip(taught.T[met], most[met])]
@@ -201,20 +206,18 @@ def finite_sample_first(problem, paths=1000, inner=4, effort=2000, seed=0):
     horizon, net = horizon_of(problem), problem.items @ problem.mu - problem.cost
     observed, most = relaxations.observed_values(problem, 10 * paths, (*seed, 1), horizon), relaxations.most_observed(problem, horizon)
     full = betting_limit(observed, most, 1 - FULL_SHARE) if most > 0 else 0.0
-    taught, charges = _draw(problem, chances, paths, inner, effort, (*seed, 1))
+    taught, charges = draw(problem, chances, paths, inner, effort, (*seed, 1))
     top, out = most_taught(problem), []
-    alone = _best_item(problem, full, taught, top)
+    alone = best_item_limit(problem, full, taught, top)
     for name, taken, bet in zip(("first forward exact", "first forward exact, then dual"), (0.0, charges), bets):
-        upper = min(alone, full, _sets(problem, full, net + taught - taken, net + top, *bet))
+        upper = min(alone, full, sets_limit(problem, full, net + taught - taken, net + top, *bet))
         out.append(_estimate(name, problem, observed, net + taught, taken, upper))
     return tuple(out)
 
 
 def _estimate(name, problem, observed, known, charges, upper):
     """The Bound of that limit: T of the mean A_x, and its error for the set that looks best."""
-    drawn = (charges > 0).sum(axis=0) if np.ndim(charges) else 1
-    own = 0.0
-    value, slope = first_forward(sample_mean(observed).mean + (known - charges).mean(axis=0), problem.probs, problem.gamma)
-    rows = sample_mean((known - charges) @ slope)
-    se = float(np.hypot(rows.se, slope.sum() * sample_mean(observed).se))
-    return Bound(name, min(float(value), upper), se, float(upper))
+    full = sample_mean(observed)
+    value, slope = first_forward(full.mean + (known - charges).mean(axis=0), problem.probs, problem.gamma)
+    se = np.hypot(sample_mean((known - charges) @ slope).se, slope.sum() * full.se)
+    return Bound(name, min(float(value), upper), float(se), float(upper))
