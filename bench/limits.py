@@ -50,8 +50,8 @@ CASES += [("first forward exact, then dual", both, cost, 32, 4_000) for cost in 
 CASES += [("first forward exact", first, .2, 400, 400_000)]
 CASES += [("dual, by betting", any_law, cost, size, 20_000) for cost in (.2, .5) for size in (32, 100)]
 
-CASES += [(f"{name}, by betting", make, cost, size, 20_000)
-          for name, make in (("first forward exact", first_any_law), ("and dual after it", both_any_law)) for cost in (.2, .5) for size in (32, 100)]
+CASES += [(name, make, cost, 100, 20_000) for name, make in (("first, by betting", first_any_law), ("first, then dual, by betting", both_any_law))
+          for cost in (.2, .5)]
 
 
 def line(name, make, cost, size, many, runs):

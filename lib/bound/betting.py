@@ -32,6 +32,7 @@ from lib.problem import as_count, checked, noise_var
 
 FULL_SHARE, BEST_SHARE, SETS_SHARE = .01, .01, .03      # of a limit's 5 %: full observation, the best item, sets of items
 PILOT, START = 4, .9                                    # one path of so many is spent on choices; where the search starts, of its estimate
+BISECTIONS = 24                                         # of a trial w: the limit errs upward by what they leave
 SPLITS = 6                                              # items that are tried in a set and out of it, within one another
 
 
@@ -151,7 +152,7 @@ def sets_limit(problem, full, values, most, start, variance):
         return min(start, full)
     stake = min(np.sqrt(2 * aim / max(len(values) * variance, 1e-300)), STAKE / lost)
     low, high = start, full
-    for _ in range(40):
+    for _ in range(BISECTIONS):
         w = (low + high) / 2
         won = least_capital((1 - gamma) * w, gamma * problem.probs * (values + full - w), stake) >= aim
         low, high = (low, w) if won else (w, high)
@@ -193,8 +194,8 @@ def finite_sample_first(problem, paths=1000, inner=4, effort=2000, seed=0):
     Examples
     --------
     >>> from lib.problem import make_problem
-    >>> first, after = finite_sample_first(make_problem([[1.0]], [1.0], [0.0], [[1.0]], 1.0, .3, .5), 200)
-    >>> after.mean < first.mean <= first.upper
+    >>> first, after = finite_sample_first(make_problem([[1.0]], [1.0], [0.0], [[1.0]], 1.0, .3, .9), 200)
+    >>> after.mean < first.mean < first.upper
     True
     """
     problem, paths, inner, effort = checked(problem), as_count("paths", paths, 2), as_count("inner", inner), as_count("effort", effort)
