@@ -179,6 +179,7 @@ CALLS = {
     "dp.gittins_index": dict(mean=(0.0, "numbers"), var=(.5, "variances"), gamma=(.9, "discount"), noise_sd=(1.0, "positive"),
                              tol=(.1, "share")),
     "dp.indifference_cost": dict(READ, mean=(0.0, "numbers")),
+    "dp.patient_regret": dict(life=(3.0, "positive")), "dp.regret_slope": dict(life=(1e4, "positive")),
     "dp.q_brackets": dict(READ, table=(TABLE, "table"), net_mean=(0.0, "numbers"), x=(1.0, "positive")),
     "dp.q_values": dict(READ, net_mean=(0.0, "numbers"), x=(1.0, "positive")),
     "dp.smoothed_value": dict(table=(SOLVED, "table"), net_mean=(0.0, "number"), sd=(1.0, "positive"), var=(.5, "positive")),
