@@ -297,3 +297,9 @@ def test_no_policy_earns_more(seed, noise):
     mean, se = earned.mean(axis=1), earned.std(axis=1) / np.sqrt(1000)
     assert (mean - 3.5 * se <= found).all()
     assert found <= bound.certified(problem, 1).upper <= bound.certified(problem, 0).upper * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_two_forwards_of_very_many_items_close_what_one_leaves_open():
+    documents = build(SPECS["documents"])[0]
+    assert kept.row("documents", documents, .53, 1)["upper"] > 0 == kept.row("documents", documents, .53, 2, 9)["upper"]
