@@ -5,7 +5,7 @@ w = max_F T_F over sets F of items, T_F the w at which S_F(w) = (1 - gamma) w - 
     s_i(F, w) = (1 - gamma) w - gamma sum_F p_x (r_x + FO + VOI_xi - C_xi - w),
 
 VOI_xi on a sequence of arrivals of its own, and C_xi the least charges along one path after a first forward of an item that is drawn too,
-over its chance, and 0 for the others.  FO is an upper limit.  E s_i(F, w) <= S_F(w).
+over its chance, and 0 for the others.  FO stands for an upper limit of it, from another sample; where that holds, E s_i(F, w) <= S_F(w).
 
 Proof of the limit.  Let F* attain w.  It does not depend on the sample, and S_F*(w) = 0.  So the capital prod_i (1 + stake s_i(F*, w)) of a
 gambler has mean 1 at most, and is 1 / share or more with probability `share` at most (Markov), if it cannot become negative.  It rises
@@ -91,7 +91,7 @@ def least_capital(base, gains, stake, splits=SPLITS):
         high = 1 + stake * (rows + down.sum(axis=1))[:, None]
         least, most = low + stake * up, high - stake * down             # of a row, the item left out
         enters = np.log1p(-stake * gains / np.where(gains > 0, most, least)).sum(axis=0) < 0       # its effect, from above
-        stays = np.log1p(-stake * gains / np.where(gains > 0, least, most)).sum(axis=0) > 0        # from below
+        stays = np.log1p(-stake * gains / np.where(gains > 0, least, most)).sum(axis=0) >= 0       # from below
         if not (enters | stays).any() and splits:
             x = int(np.abs(gains).sum(axis=0).argmax())
             rest = np.delete(gains, x, axis=1)

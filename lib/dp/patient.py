@@ -103,7 +103,7 @@ def regret_slope(life):
     Examples
     --------
     >>> round(regret_slope(1e6), 2)
-    3.3
+    3.39
     """
     life = as_scalar("life", life, SHORTEST * (1 - 1e-9), 1e300)
     whole = np.log(2 * life) - np.euler_gamma           # E log(theta^2 life) for theta normal: its density is even there, on average
