@@ -4,7 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lib import bound
+from lib import bound, dp
 from lib.bound import betting, optimum
 from lib.bound.penalty import values_of_information
 from lib.bound.relaxations import compile_checked
@@ -97,6 +97,17 @@ def test_charges_counted_twice_are_found(exact, monkeypatch):
     draw = betting.draw
     monkeypatch.setattr(betting, "draw", lambda *args: (draw(*args)[0], 2 * draw(*args)[1]))
     assert bound.finite_sample_first(SMALL, 3000, seed=1, **EASY)[1].upper < exact.lower
+
+
+@pytest.mark.slow
+def test_items_above_the_cost_are_in_every_set():
+    """One item, or forty of its kind, each on few paths: above the cost the set is known."""
+    one = make_problem([[1.0]], [1.0], [.3], [[1.0]], 1.0, .2, .9)
+    above = .9 * dp.value(dp.solve([1.0], [1.0], .9, 1.0, 1.0, between=False), .1, 1.0).lower
+    found = bound.finite_sample_first(one, 2000, seed=2, **EASY)[1]
+    assert above < found.upper < 1.06 * above
+    many = one._replace(items=np.ones((40, 1)), probs=np.full(40, 1 / 40))
+    assert above < bound.finite_sample_first(many, 400, seed=2, **EASY)[1].upper < 1.12 * above
 
 
 def test_no_sequence_teaches_more_than_the_bound():

@@ -1,21 +1,25 @@
 """First forwards made exact, with limits that rest on no normality.
 
-w = max_F T_F over sets F of items, T_F the w at which S_F(w) = (1 - gamma) w - gamma sum_F p_x (A_x - w) is zero.  Row i of a sample has
+V = max_F T_F over sets F of items, T_F the w at which S_F(w) = (1 - gamma) w - gamma sum_F p_x (A_x - w) is zero, A_x = r_x + E_y V(s'_xy).
+A set that attains it holds every item with r_x = x.mu - cost >= 0, because E_y V(s'_xy) >= V.  Row i of a sample has
 
     s_i(F, w) = (1 - gamma) w - gamma sum_F p_x (r_x + FO + VOI_xi - C_xi - w),
 
 VOI_xi on a sequence of arrivals of its own, and C_xi the least charges along one path after a first forward of an item that is drawn too,
 over its chance, and 0 for the others.  FO stands for an upper limit of it, from another sample; where that holds, E s_i(F, w) <= S_F(w).
 
-Proof of the limit.  Let F* attain w.  It does not depend on the sample, and S_F*(w) = 0.  So the capital prod_i (1 + stake s_i(F*, w)) of a
+Proof of the limit.  Let F* attain V.  It does not depend on the sample, and S_F*(V) = 0.  So the capital prod_i (1 + stake s_i(F*, V)) of a
 gambler has mean 1 at most, and is 1 / share or more with probability `share` at most (Markov), if it cannot become negative.  It rises
-with w.  So a trial w at which the capital is that much *whatever* the set is no smaller than the true one, with confidence 1 - share.  No correction
+with w.  So a trial w at which the capital is that much *whatever* the set is no smaller than V, with confidence 1 - share.  No correction
 for many sets is needed, and none for the search over w.  Charges are nonnegative: they need no cut.  What a row may lose at most is bounded by
-`most_taught`, and by w >= start, where the search starts: a limit of no less than `start` is one wherever w <= start.  It, the stake and the
+`most_taught`, and by w >= start, where the search starts: a limit of no less than `start` is one wherever V <= start.  It, the stake and the
 chances are chosen on other draws.
 
-The best item.  w <= gamma max(A_x, 0) for the item of the largest A_x, which does not depend on the sample either: the largest of the
-limits of all A_x is one for it.  This is what shows that w = 0.
+What it costs.  The worst set of a sample has the items whose charges it happens to have missed: with few paths for each item that may or may
+not be forwarded the limit is as high as without charges.
+
+The best item.  V <= gamma max(A_x, 0) for the item of the largest A_x, which does not depend on the sample either: the largest of the
+limits of all A_x is one for it.  This is what shows that V = 0.
 """
 import numpy as np
 
@@ -33,7 +37,7 @@ from lib.problem import as_count, checked, noise_var
 FULL_SHARE, BEST_SHARE, SETS_SHARE = .01, .01, .03      # of a limit's 5 %: full observation, the best item, sets of items
 PILOT, START = 4, .9                                    # one path of so many is spent on choices; where the search starts, of its estimate
 BISECTIONS = 24                                         # of a trial w: the limit errs upward by what they leave
-SPLITS = 6                                              # items that are tried in a set and out of it, within one another
+SPLITS, FEW = 6, 12                                     # items that are tried in a set and out of it, within one another, where so many are left
 
 
 def most_taught(problem):
@@ -67,8 +71,8 @@ def least_capital(base, gains, stake, splits=SPLITS):
     """The log of the least capital prod_i (1 + stake (base_i - sum_F gains_i)) of any set F of items, from below.
 
     An item whose entry lowers, or raises, the capital whatever the others do is in F, or is not; this narrows what the rows
-    can be, and is repeated.  Where it settles no more, the item that moves the rows most is tried in F and out of it, so many times
-    within one another, and what is left then is taken row by row.
+    can be, and is repeated.  Where it settles no more, and FEW are left, the item that moves the rows most is tried in F and out of it, so many
+    times within one another; what is left otherwise is taken row by row.
 
     Parameters
     ----------
@@ -92,7 +96,7 @@ def least_capital(base, gains, stake, splits=SPLITS):
         least, most = low + stake * up, high - stake * down             # of a row, the item left out
         enters = np.log1p(-stake * gains / np.where(gains > 0, most, least)).sum(axis=0) < 0       # its effect, from above
         stays = np.log1p(-stake * gains / np.where(gains > 0, least, most)).sum(axis=0) >= 0       # from below
-        if not (enters | stays).any() and splits:
+        if not (enters | stays).any() and splits and len(enters) <= FEW:
             x = int(np.abs(gains).sum(axis=0).argmax())
             rest = np.delete(gains, x, axis=1)
             return min(least_capital(rows - taken, rest, stake, splits - 1) for taken in (gains[:, x], 0.0))
@@ -144,8 +148,8 @@ def commitment(problem):
 
 
 def sets_limit(problem, full, values, most, start, variance):
-    """An upper limit of w, at most `full`, by betting on rows `values` (R, n) of A_x - FO, which `most` (n,) bounds."""
-    gamma = problem.gamma
+    """An upper limit of V, at most `full`, by betting on rows `values` (R, n) of A_x - FO, which `most` (n,) bounds."""
+    gamma, sure = problem.gamma, problem.items @ problem.mu >= problem.cost
     lost = gamma * problem.probs @ np.maximum(most + full - start, 0) - (1 - gamma) * start
     aim = -np.log(SETS_SHARE)
     if not (lost > 0 and full > start):
@@ -154,13 +158,14 @@ def sets_limit(problem, full, values, most, start, variance):
     low, high = start, full
     for _ in range(BISECTIONS):
         w = (low + high) / 2
-        won = least_capital((1 - gamma) * w, gamma * problem.probs * (values + full - w), stake) >= aim
+        gains = gamma * problem.probs * (values + full - w)
+        won = least_capital((1 - gamma) * w - gains[:, sure].sum(axis=1), gains[:, ~sure], stake) >= aim
         low, high = (low, w) if won else (w, high)
     return high
 
 
 def best_item_limit(problem, full, taught, most):
-    """An upper limit of w by that of the best item, with full observation after it."""
+    """An upper limit of V by that of the best item, with full observation after it."""
     met = problem.probs > 0
     limits = [betting_limit(column, top, 1 - BEST_SHARE) if top > 0 else 0.0 for column, top in zip(taught.T[met], most[met])]
     return problem.gamma * max(float((problem.items[met] @ problem.mu - problem.cost + full + limits).max()), 0.0)
@@ -177,7 +182,8 @@ def finite_sample_first(problem, paths=1000, inner=4, effort=2000, seed=0):
     problem : Problem
         Of at most EVERY (1024) distinct items.
     paths : int
-        Sequences of arrivals and paths; full observation takes ten times as many sequences.
+        Sequences of arrivals and paths, several times as many as items that may be worth a first forward; full observation takes ten
+        times as many sequences.
     inner, effort, seed
         As `least_charges` takes them.
 
