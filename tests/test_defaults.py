@@ -7,6 +7,7 @@ import pytest
 
 INFINITE = {"low": -np.inf, "high": np.inf}
 KNOWN = {
+    "bound.betting": {"finite_sample_first": {"paths": 1000, "inner": 4, "effort": 2000, "seed": 0}, "least_capital": {"splits": 6}},
     "bound.charges": {"tightest_charges": {"basis": None, "told": 1, "start": "best", "tol": 1e-2, "evaluations": 300}},
     "bound.duality": {
         "forward_values": {"sequences": 400, "seed": 0}, "full_first": {"sequences": 400, "seed": 0, "items": None},
@@ -51,7 +52,7 @@ KNOWN = {
         "control": {"seed": 0}, "evaluate": {"horizon": None, "seed": 0, "reference": 0}, "leader": {"seed": 0},
         **{name: {"horizon": None, "seed": 0} for name in ("charges", "gains", "tune", "tune_and_measure")}},
     "experiments.indices": {"gittins": {"gammas": (.5, .6, .7, .8, .9, .95, .99, .995, .999, .9995), "tol": 1e-8}},
-    "experiments.unsampled": {"closing": {"step": .005}, "unsampled": {"costs": None, "ends": None}},
+    "experiments.unsampled": {"closing": {"step": .005}, "unsampled": {"costs": None, "ends": None, "deeper": None}},
     "experiments.ledger": {"against": {"rival": "UCB"}, "lifetime": {"seed": 0, "users": 100_000, "gamma": .9},
                            "informed_optimum": {"gamma": .9}, "printed_sum": {"gamma": .9}},
     "experiments.moments": {"moments": {"first": 0, "users": 0}},

@@ -26,7 +26,7 @@ REACH = 4.5             # standard deviations that the chords cover; beyond it, 
 SPREAD = 3**0.5         # the lattice is even on the quantiles of a normal law with this standard deviation
 GROWTH = 0.3            # arrivals are taken together when they are at most this share of those before
 LAST = 6.0              # mean lives 1 / (1 - gamma) after which all arrivals are taken together
-MANY = 1024             # items above which what one teaches of another is bounded by tangents, and only one forward is made exact
+MANY = 1024             # items above which what one teaches of another is bounded by tangents, and two forwards at most are made exact
 OPEN = 1e-4             # of the bound with one forward exact: what may be left open at a mean further on
 ROUNDED = 1e-12         # relative rounding of a sum, by which every value is raised
 VAR_ROUNDED = 1e-14     # the same of a variance, times |x|^2 tr Sigma
@@ -281,7 +281,7 @@ def certified(problem, depth=1, nodes=17):
     Parameters
     ----------
     problem : Problem
-        Above MANY items (1024) time and memory grow with their number alone, and depth is at most 1.
+        Above MANY items (1024) memory grows with their number alone, so does time up to depth 1, and depth is at most 2.
     depth : int
         0 to 9.  0: full observation alone; 1: the first forward exact; d: the first d.  One more may take a hundred times as long.
     nodes : int
@@ -295,7 +295,7 @@ def certified(problem, depth=1, nodes=17):
     ------
     ValueError
         Naming the argument and the value that is wrong; where the noise is too small or too large for double precision; for a depth
-        above 1 with more than MANY items.
+        above 2 with more than MANY items.
 
     Examples
     --------
@@ -309,8 +309,8 @@ def certified(problem, depth=1, nodes=17):
     """
     problem, depth, nodes = checked(problem), as_count("depth", depth, 0, DEEPEST), as_count("nodes", nodes, 3, 1001)
     require_noise(problem)
-    if depth > 1 and len(problem.items) > MANY:
-        raise ValueError(f"depth is {depth}: with {len(problem.items)} items, more than {MANY}, it must be at most 1")
+    if depth > 2 and len(problem.items) > MANY:
+        raise ValueError(f"depth is {depth}: with {len(problem.items)} items, more than {MANY}, it must be at most 2")
     frame, means = frame_of(problem, nodes), problem.mu[None]
     state = state_of(frame, prior_root(problem.Sigma))
     start = first(frame, state, means)
