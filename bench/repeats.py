@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of an experiment hold: python bench/repeats.py [--runs 200] [--users 128] [--out FILE]
+"""How often the 95 % intervals of an experiment hold: python bench/repeats.py [--runs 500] [--users 128] [--out FILE]
 
 The ratings experiment is run again and again, each time on a few users, other ones, and tuned on as many more.  Its intervals
 are compared with the published table of 40,000 users, for each policy with the alpha that the run chose:
@@ -8,7 +8,7 @@ are compared with the published table of 40,000 users, for each policy with the 
   others     of what it earns from real users, which says what other real users would bring: each run draws as many as
              there are, with replacement, from those that there are, and the truth is the published mean over these
 
-A share of 200 runs is known to .015 (one standard error).  `known` is the standard error of the published mean in per cent
+A share of 500 runs is known to .010 (one standard error).  `known` is the standard error of the published mean in per cent
 of that of a run: what the comparison itself cannot see.
 """
 import argparse
@@ -63,7 +63,7 @@ def table(runs, users):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Coverage of the 95 % intervals of an experiment.")
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--users", type=int, default=128)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()

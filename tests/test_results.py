@@ -37,6 +37,7 @@ def test_every_table_is_there_and_whole(name):
         assert (table.users == published.SIZES["users"]).all()
         assert (table.value - 4 * np.hypot(table.se, table.bound_se) <= table.bound).all()
         assert (table.over_ucb[table.policy == "UCB"] == 0).all()
+        assert (table.left.dropna() > -4 * table.left_se.dropna()).all() and (table.share.dropna() - 3 * table.share_se.dropna() <= 1).all()
 
 
 @pytest.mark.parametrize("name", published.TABLES)
@@ -150,17 +151,14 @@ def test_a_small_publication_from_end_to_end(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_where_bounds_are_loose_they_stay_above_the_policies():
-    fresh = published.combinations(SMALL).set_index(["instance", "name"])
-    kept = published.load("combinations").set_index(["instance", "name"])
+    fresh, kept = (table.set_index(["instance", "policy"]) for table in (published.combinations(SMALL), published.load("combinations")))
     assert fresh.index.equals(kept.index)
     for rows in (fresh, kept):
-        for _, part in rows.groupby("instance"):
-            for policy in range(3):
-                for limit in range(3, 6):
-                    a, b = part.iloc[policy], part.iloc[limit]
-                    assert a["mean"] <= b["mean"] + 4 * np.hypot(a.se, b.se)
-    z = (fresh["mean"] - kept["mean"]) / np.hypot(fresh.se, kept.se)
-    assert z[kept.index.get_level_values("name").str.contains("full|one")].abs().max() < 4.5
+        assert (rows.value <= rows.bound + 4 * np.hypot(rows.se, rows.bound_se)).all()
+        assert (rows.bound <= rows.full + 4 * np.hypot(rows.bound_se, rows.full_se)).all() and (rows.left.dropna() > -4 * rows.left_se.dropna()).all()
+    for name in ("bound", "full"):
+        z = (fresh[name] - kept[name]) / np.hypot(fresh[f"{name}_se"], kept[f"{name}_se"])
+        assert z.abs().max() < 4.5
 
 
 def test_every_version_of_the_theorem_stands_above_the_policies():
@@ -233,7 +231,7 @@ def test_publishing_writes_each_table_and_says_in_the_manifest_what_made_it(tmp_
 
 def test_tables_need_one_another_in_their_order(tmp_path):
     names = list(published.tables(tmp_path))
-    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "gaps", "combinations", "alignment", "theorem", "unsampled", "gittins", "robustness",
+    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "combinations", "alignment", "theorem", "unsampled", "gittins", "robustness",
                      "many_users"]
 
 
@@ -262,11 +260,12 @@ def spied(monkeypatch):
     monkeypatch.setattr(comparison, "evaluate", evaluate)
     def below(problem, rules, effort, seed):
         asked["below"].append((problem, rules, effort, seed))
-        return Estimate(np.full(len(rules), .5 if not effort.outer else .25), np.full(len(rules), .05))
+        return [Estimate(np.full(len(rules), left), np.full(len(rules), error))
+                for left, error in ((.5, .05), (.25, .04))[:1 + (effort.outer > 0)]]
 
     for name in ("full_first", "dual_first", "dual_second", "full_observation"):
         monkeypatch.setattr(bound, name, limit(name))
-    monkeypatch.setattr(shortfall, "shortfall", below)
+    monkeypatch.setattr(shortfall, "stages", below)
     return asked
 
 
@@ -276,7 +275,7 @@ def test_a_sharp_table_sets_values_beside_the_bound(spied):
     (problem, rules, users, horizon, seed, reference), = spied["evaluate"]
     assert problem.cost == 3.7 and (users, horizon) == (100, 100) and rules[reference].kind == "ucb"
     assert list(found.policy) == ["Exploitation", "Thompson sampling", "UCB", "DTD-UCB", "DTD-DP", *(entry.name for entry in published.BEYOND)]
-    assert found.value.tolist() == list(range(1, 11)) and found.over_ucb.tolist() == [value - 3 for value in found.value]
+    assert found.value.tolist() == list(range(1, 12)) and found.over_ucb.tolist() == [value - 3 for value in found.value]
     assert found.se.tolist() == pytest.approx(found.value / 100) and found.over_ucb_se.tolist() == pytest.approx(found.value / 200)
     assert (found[["bound", "bound_se", "limit", "users", "cost"]] == [2, .1, 2.2, 100, 3.7]).all(axis=None)
     moody = "Thompson sampling", "Phased exploration"           # what these do depends on more than the belief
@@ -288,7 +287,7 @@ def test_a_sharp_table_sets_values_beside_the_bound(spied):
             whole = row.value + .5
             assert row.share == row.value / whole and row.share_se == pytest.approx(np.hypot(.5 * row.se, row.value * .05) / whole**2)
     (_, steady, effort, seed_of_lives), = spied["below"]
-    assert len(steady) == 8 and effort == shortfall.Effort(400) and seed_of_lives == (2016, 3, 4)
+    assert len(steady) == 9 and effort == shortfall.Effort(800) and seed_of_lives == (2016, 3, 4)
     assert [name for name, *_ in spied["bounds"]] == ["full_first", "dual_first"]
     (_, _, first, _), (_, _, dual, named) = spied["bounds"]
     assert first[0] == 100 and dual == (800,) and named["sequences"] == 800
@@ -296,39 +295,31 @@ def test_a_sharp_table_sets_values_beside_the_bound(spied):
     assert len({tuple(part) for part in seeds}) == 3 and named["seed"] == first[1]
 
 
-def test_gaps_go_on_where_a_sharp_table_leaves_two_per_cent(spied, monkeypatch):
-    asked = []
-
-    def charges(problem, rules, users, horizon, seed):
-        asked.append((problem.cost, [rule.kind for rule in rules], users, horizon, seed))
-        return np.array([[3., 4, 5], [1., 2, 3.5]])
-    monkeypatch.setattr(comparison, "charges", charges)
-    found = published.gaps({"users": 100, "paths": 800, "outer": 2})
-    cases = [*(("ratings", c) for c in (3.7, 3.8, 3.9, 4.0)), ("documents", .39)]
-    assert list(zip(found.name, found.cost)) == [case for case in cases for _ in range(2)]
-    assert list(found.policy[:2]) == ["Knowledge gradient", "Patient lookahead"] and [cost for cost, *_ in asked] == [cost for _, cost in cases]
-    assert all(part[1:] == (["knowledge_gradient", "patient"], 50, 100, (2016, 2, 3)) for part in asked)
-    patient, other = found[1::2].reset_index(), found[::2].reset_index()
-    assert patient.lead.tolist() == pytest.approx([5.5 / 3] * 5) and patient.lead_se.tolist() == pytest.approx([1 / 6] * 5)
-    assert (patient.value - other.value).tolist() == pytest.approx([5.5 / 3] * 5)
-    assert patient.se.tolist() == pytest.approx(np.hypot(other.se, 1 / 6)) and (other.lead == 0).all()
-    assert patient.second.notna().tolist() == [False, True, True, True, False] and patient.second[1] == .25 and patient.second_se[1] == .05
-    assert patient.short.notna().tolist() == [True] * 4 + [False] and patient.bound[4] == 2 and patient.bound_se[4] == .1
-    assert [(problem.cost, effort) for problem, _, effort, _ in spied["below"]] == [
-        (cost, shortfall.Effort(200, 16, outer=outer)) for cost in (3.7, 3.8, 3.9, 4.0) for outer in (0, 2) if cost != 3.7 or not outer]
-    assert [(problem.cost, args, named) for _, problem, args, named in spied["bounds"]] == [
-        (.39, (1600,), {"seed": (2016, 3, 5), "sequences": 800, "items": published.ITEMS})]
-    table = published.load("ratings_sharp").query("policy == 'Knowledge gradient' and cost == 3.8").iloc[0]
-    assert (other.loc[1, ["value", "se", "bound", "bound_se", "alpha"]] == table[["value", "se", "bound", "bound_se", "alpha"]]).all()
+def test_two_forwards_are_made_exact_for_the_two_policies_where_few_items_are_worth_one(spied):
+    rows = published.load("ratings").query("cost == 3.9")
+    found = published.sharp("ratings", rows, {"users": 100, "paths": 800, "outer": 2}).set_index("policy")
+    twice = found.loc[list(published.TWICE)]
+    assert found.second.notna().sum() == len(twice) == 2 and (twice[["short", "short_se", "second", "second_se"]] == [.5, .05, .25, .04]).all(axis=None)
+    assert (twice[["left", "left_se"]] == [.25, .04]).all(axis=None) and twice.share.tolist() == (twice.value / (twice.value + .25)).tolist()
+    (_, some, one, _), (_, others, two, _) = spied["below"]
+    assert len(some) == 7 and [rule.kind for rule in others] == ["knowledge_gradient", "patient"]
+    assert one == shortfall.Effort(800) and two == shortfall.Effort(200, outer=2)
 
 
-def test_combinations_have_three_policies_and_three_bounds_for_either_prior(spied):
+def test_where_the_market_is_closed_nothing_is_compared_on_the_same_lives(spied, monkeypatch):
+    monkeypatch.setattr(bound, "full_first", lambda *_: bound.Bound("", 0.0, 0.0, 0.0))
+    found = published.sharp("ratings", published.load("ratings").query("cost == 4.8"), {"users": 100, "paths": 800})
+    assert not spied["below"] and not spied["bounds"] and found[["left", "share"]].isna().all(axis=None)
+
+
+def test_combinations_have_the_policies_beside_the_bounds_for_either_prior(spied):
     found = published.combinations({"users": 100, "paths": 800, "outer": 2})
     assert list(found.instance) == ["independent"] * 6 + ["correlated"] * 6
-    assert list(found.name[:6]) == [*(entry.name for entry in published.BEYOND[:3]), "full observation", "one forward exact, then dual",
-                                    "two forwards exact, then dual"]
-    assert found["mean"].tolist() == [1, 2, 3, 2, 2, 2] * 2 and found.se.tolist() == pytest.approx([.01, .02, .03, .1, .1, .1] * 2)
+    assert list(found.policy) == 2 * [entry.name for entry in published.BEYOND]
+    assert found.value.tolist() == [*range(1, 7)] * 2 and found.over_ucb.tolist() == [*range(6)] * 2
+    assert (found[["full", "full_se", "bound", "bound_se"]] == [2, .1, 2, .1]).all(axis=None)
+    assert found[found.second.notna()].policy.tolist() == 2 * list(published.TWICE)
     diagonal = [not (problem.Sigma - np.diag(problem.Sigma.diagonal())).any() for problem, *_ in spied["evaluate"]]
-    assert diagonal == [True, False] and all(len(entries) == 3 and users == 1024 for _, entries, users, _ in spied["tune"])
-    seeds = [args[-1] if not named else named["seed"] for _, _, args, named in spied["bounds"][:3]]
-    assert len(set(seeds)) == 3 and spied["bounds"][2][2] == (2, 20)
+    assert diagonal == [True, False] and all(entries == published.BEYOND and users == 1024 for _, entries, users, _ in spied["tune"])
+    assert [name for name, *_ in spied["bounds"]] == ["full_first", "dual_first", "full_observation"] * 2
+

@@ -136,7 +136,7 @@ def _climb(worth, items, moves):
         items, best = items ^ moves[i], worths[i]
 
 
-def _even(items, least):
+def as_even(items, least):
     """`items` as an even number of sampled items, or ValueError."""
     if as_count("items", items, least) % 2:
         raise ValueError(f"items is {items}: it must be even")
@@ -164,7 +164,7 @@ def full_first(problem, sequences=400, seed=0, items=None):
     """
     problem, sequences = checked(problem), as_count("sequences", sequences, 2)
     if items is not None or len(problem.probs) > EVERY:
-        items = _even(FIRST if items is None else items, 4)
+        items = as_even(FIRST if items is None else items, 4)
         return Bound("first forward exact", *catalogue.bounded(problem, catalogue.sample(problem, items, sequences, seed)[1]))
     known = forward_values(problem, sequences, seed)[:, 1:]
     return _first_forward("first forward exact", _sample(known, [np.zeros(1)] * len(problem.probs)), problem)
@@ -229,16 +229,19 @@ def finite_sample(problem, paths=400, inner=4, effort=2000, seed=0):
             _dual_of(observed, charged)._replace(upper=betting_limit(observed, most, HALF) - at_least))
 
 
+def commitment(problem):
+    """What forwarding without learning earns, an item wherever its prior mean is above the cost."""
+    return problem.gamma / (1 - problem.gamma) * problem.probs @ np.maximum(problem.items @ problem.mu - problem.cost, 0)
+
+
 def _leaves(problem, known, paths, inner, effort, seed, items=()):
     """Least charges after a first forward of each item, some `paths` in all, shared out by probability.
 
     An item that even full observation leaves below commitment without learning is never forwarded first:
     it needs no paths, unless it is among `items`.
     """
-    net = problem.items @ problem.mu - problem.cost
-    commitment = problem.gamma / (1 - problem.gamma) * problem.probs @ np.maximum(net, 0)
     error = known.std(axis=0, ddof=1) / np.sqrt(len(known))
-    wanted = (known.mean(axis=0) + 4 * error > commitment) & (problem.probs > 0)
+    wanted = (known.mean(axis=0) + 4 * error > commitment(problem)) & (problem.probs > 0)
     wanted[list(items)] = True
     share = problem.probs * wanted
     fewest = min(LEAF, 2 + paths // 100)
@@ -251,16 +254,12 @@ def _leaves(problem, known, paths, inner, effort, seed, items=()):
 def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400, items=None):
     """The first forward exact, the full-observation dual after it: a Bound; arguments as `least_charges` and `full_first`.
 
-    Of sampled items there are LEAVES by default, and each has an equal share of the paths.
+    Of sampled items there are LEAVES by default; those that may be worth it share the paths.
     """
     problem, paths, sequences = checked(problem), as_count("paths", paths), as_count("sequences", sequences, 2)
     inner, effort = as_count("inner", inner), as_count("effort", effort)
     if items is not None or len(problem.probs) > EVERY:
-        items = _even(LEAVES if items is None else items, 4)
-        chosen, first = catalogue.sample(problem, items, sequences, seed)
-        each = max(paths // items, 1)
-        least = least_charges(problem, np.repeat(chosen, each), inner, effort, seed).reshape(items, each)
-        first = first._replace(values=first.values - least.mean(axis=1))
+        _, first = sampled_forwards(problem, paths, inner, effort, seed, sequences, as_even(LEAVES if items is None else items, 4))
         return Bound("first forward exact, then dual", *catalogue.bounded(problem, first))
     return _first_forward("first forward exact, then dual", first_forwards(problem, paths, inner, effort, seed, sequences), problem)
 
@@ -269,6 +268,20 @@ def first_forwards(problem, paths, inner, effort, seed, sequences, items=()):
     """The Sample of what first forwards are worth with the dual after them, and of `items` surely; checked arguments of `dual_first`."""
     known = forward_values(problem, sequences, seed)[:, 1:]
     return _sample(known, _leaves(problem, known, paths, inner, effort, seed, items))
+
+
+def sampled_forwards(problem, paths, inner, effort, seed, sequences, items):
+    """The positions of `items` sampled items and their First, the dual after them; checked arguments of `dual_first`.
+
+    An item that even full observation leaves below commitment without learning is never forwarded first: it has no paths.
+    """
+    chosen, first = catalogue.sample(problem, items, sequences, seed)
+    hopeful = np.flatnonzero(first.values + first.full.mean > commitment(problem))
+    each = max(paths // max(len(hopeful), 1), 1)
+    least = np.zeros(items)
+    if len(hopeful):
+        least[hopeful] = least_charges(problem, np.repeat(chosen[hopeful], each), inner, effort, seed).reshape(-1, each).mean(axis=1)
+    return chosen, first._replace(values=first.values - least)
 
 
 def after(problem, x, y):

@@ -2,10 +2,10 @@
 
 Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it: every cost, policy and alpha.  SHARP
 hold the tuned policies of one of them again, on other users and with a control variate (`lib.bound.penalty`), beside
-the tightest bound of `lib.bound.duality`, on the same lives where that can be (`lib.experiments.shortfall`).  The table "combinations" does so for two instances on which all bounds are
-loose, "gaps" goes on where a sharp table leaves more than two per cent, "alignment" has the paper's policies on items more
-or less aligned with a basis, "theorem" every version of Theorem 1, "unsampled" the bounds that rest on no sample, "gittins"
-certified indices, "robustness" policies where the model is wrong, and "many_users" services that learn the prior while they serve.
+the tightest bound of `lib.bound.duality`, on the same lives where that can be (`lib.experiments.shortfall`).  The table
+"combinations" does so for two instances on which all bounds are loose, "alignment" has the paper's policies on items more or less
+aligned with a basis, "theorem" every version of Theorem 1, "unsampled" the bounds that rest on no sample, "gittins" certified
+indices, "robustness" policies where the model is wrong, and "many_users" services that learn the prior while they serve.
 All draws are other than those of the book's own runs, so that the two can be compared.
 """
 import argparse
@@ -20,8 +20,6 @@ import numpy as np
 import pandas as pd
 
 from lib import bound, cache, policies
-from lib.estimate import sample_mean
-from lib.bound.duality import EVERY
 from lib.experiments import (comparison, indices, many_users, problems, robustness, runner, shortfall, sources, specs, theorem,
                              unsampled)
 
@@ -30,9 +28,8 @@ TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_he
 SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": (.2, .24, .29, .34, .39, .44)}
 SEED = 2016                                     # the book's own runs start from small numbers
 SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
-CLOSED = .98                                # share of the bound below which `gaps` looks for more
 SECOND = {"ratings": (3.8, 3.9, 4.0), "documents": ()}     # costs at which few items are worth the first forward: two exact ones are affordable
-ITEMS, INNER = 2048, 16                     # first forwards that `gaps` samples where items are many, and sequences ahead of each life
+TWICE = ("Knowledge gradient", "Patient lookahead")                 # policies for which they are made exact
 TOL = 1e-2                                  # of Theorem 1 where the book's own runs leave it out
 EVALUATION, BOUND = 2, 3                    # seeds are (SEED, purpose); `comparison.tune` has 1
 KEPT = ["cost", "policy", "alpha", "replications", "mean", "se", "se_users", "difference", "difference_se",
@@ -43,6 +40,7 @@ BEYOND = (comparison.Candidate("UCB, fine grid", policies.ucb, tuple(np.linspace
                             tuple(np.linspace(.2, 3.2, 8))),
           comparison.Candidate("Knowledge gradient", policies.knowledge_gradient, (.3, .45, .6, .8, 1.0, 1.3)),
           comparison.Candidate("Knowledge gradient, untuned", policies.knowledge_gradient, (1.0,)),
+          comparison.Candidate("Patient lookahead", policies.patient, (.5,)),
           comparison.Candidate("Phased exploration", policies.phased, (.5, 1.0, 2.0, 5.0, 10.0, 20.0)))
 
 
@@ -69,96 +67,84 @@ def sharp(name, rows, sizes=None):
     Returns
     -------
     DataFrame
-        One row a policy: value and se; `over_ucb` and its se, paired, beside the table's tuned UCB; `bound`,
-        `bound_se` and `limit`, the one-sided 95 % upper limit; `short` and its se, what the policy stays below that bound, on
-        the same lives (`shortfall`; NaN where the policy is not stationary or items are many); `share` of the bound with its
-        error, value / (value + short), or value / bound, the two being independent (NaN where the bound is 0).
+        `cost`, then the columns of `judged`, one row a policy.
     """
     sizes, cost, spec = {**SIZES, **(sizes or {})}, float(rows.cost.iloc[0]), specs.SPECS[name]
     problem = specs.build(spec)[0]._replace(cost=cost)
-    beyond = comparison.tune(problem, BEYOND, sizes["tuning"], seed=SEED)
-    arms = runner.chosen(spec, rows) | {entry.name: rule for entry, rule in zip(BEYOND, beyond)}
-    found = comparison.evaluate(problem, arms.values(), sizes["users"], specs.PAPER, (SEED, EVALUATION, 1),
-                                reference=list(arms).index("UCB"))
-    limit = bound.full_first(problem, sizes["paths"] // 8, (SEED, BOUND))
-    if limit.mean > 0:
-        limit = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"])
-    out = pd.DataFrame({"cost": cost, "policy": list(arms), "alpha": list(map(runner.weight, arms.values())),
-                        "users": sizes["users"], "value": found.value.mean, "se": found.value.se,
-                        "over_ucb": found.lead.mean, "over_ucb_se": found.lead.se,
-                        "bound": limit.mean, "bound_se": limit.se, "limit": limit.upper})
-    return shared(out.assign(**below(problem, arms.values(), shortfall.Effort(sizes["paths"] // 2), limit.mean)))
+    arms = runner.chosen(spec, rows) | tuned(problem, BEYOND, sizes)
+    found = judged(problem, arms, sizes, "UCB", TWICE if cost in SECOND[name] else ())
+    return found.assign(cost=cost)[["cost", *found.columns]]
 
 
-def below(problem, rules, effort, limit):
-    """Columns `short` and `short_se` of rules, NaN where `shortfall` has none."""
-    rules = list(rules)
-    found = np.full((2, len(rules)), np.nan)
-    steady = [n for n, rule in enumerate(rules) if shortfall.stationary(rule)]
-    if limit > 0 and len(problem.items) <= EVERY:
-        found[:, steady] = shortfall.shortfall(problem, [rules[n] for n in steady], effort, (SEED, BOUND, 4))
-    return {"short": found[0], "short_se": found[1]}
+def tuned(problem, entries, sizes):
+    """Each of the entries with its best weight, by name."""
+    return dict(zip((entry.name for entry in entries), comparison.tune(problem, entries, sizes["tuning"], seed=SEED)))
 
 
-def shared(rows):
-    """Rows with value, bound and short, their errors, and what follows from them: `share` of the bound, and `share_se`."""
-    paired = rows.short.notna()
-    whole = np.where(paired, rows.value + rows.short, rows.bound)
-    whole = np.where(whole > 0, whole, np.nan)
-    share = rows.value / whole
-    apart = np.where(paired, np.hypot(rows.short / whole * rows.se, share * rows.short_se), np.hypot(rows.se, share * rows.bound_se))
-    return rows.assign(share=share, share_se=apart / whole)
+def judged(problem, arms, sizes, rival, twice=()):
+    """Policies beside the tightest bound.
 
-
-def combinations(sizes=None):
-    """Policies and bounds where both prior and items are hard (`problems.combinations`): instance, name, mean, se."""
-    sizes, rows = {**SIZES, **(sizes or {})}, []
-    for instance, correlated in (("independent", False), ("correlated", True)):
-        problem = problems.combinations(correlated)[0]
-        arms = comparison.tune(problem, BEYOND[:3], sizes["tuning"], seed=SEED)
-        value = comparison.evaluate(problem, arms, sizes["users"], specs.PAPER, (SEED, EVALUATION, 1)).value
-        rows += [(instance, entry.name, mean, se) for entry, mean, se in zip(BEYOND, value.mean, value.se)]
-        limits = {"full observation": bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0)),
-                  "one forward exact, then dual": bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND, 1),
-                                                                   sequences=sizes["paths"]),
-                  "two forwards exact, then dual": bound.dual_second(problem, sizes["outer"], sizes["paths"] // 40,
-                                                                     seed=(SEED, BOUND, 2))}
-        rows += [(instance, name, limit.mean, limit.se) for name, limit in limits.items()]
-    return pd.DataFrame(rows, columns=["instance", "name", "mean", "se"])
-
-
-def gaps(sizes=None, folder=FOLDER):
-    """The tuned knowledge gradient and the patient lookahead, untuned, where a sharp table's best policy misses CLOSED of its bound.
+    Parameters
+    ----------
+    problem : Problem
+    arms : dict
+        Policies by name.
+    sizes : dict
+        As SIZES.
+    rival : str
+        The policy that is UCB.
+    twice : sequence of str
+        Policies for which two forwards are made exact as well.
 
     Returns
     -------
     DataFrame
-        `name` of the table, `cost`, `policy`, `alpha`; `value` and `se`, that of the patient lookahead being the other's plus a
-        lead on other users, paired (`lead`, `lead_se`); `bound` and `bound_se` with one forward exact, `short`, `share` and their
-        errors, as in `sharp`; at the costs of SECOND `second` and `second_se`, what the policy stays below the bound with two forwards
-        exact, else NaN.
+        One row a policy: value and se; `over_ucb` and its se, paired, beside `rival`; `bound`, `bound_se` and `limit`, the one-sided
+        95 % upper limit; `short` and its se, what the policy stays below that bound, on the same lives (`shortfall`; NaN where the policy is
+        not stationary), `second` the same with two forwards exact; what follows from them (`shared`).
     """
-    sizes, rows = {**SIZES, **(sizes or {})}, []
-    for name in SHARP:
-        table = load(f"{name}_sharp", folder)
-        left = table[table.bound > 0].groupby("cost").share.max() < CLOSED
-        for _, best in table[table.cost.isin(left.index[left]) & (table.policy == "Knowledge gradient")].iterrows():
-            problem = specs.build(specs.SPECS[name])[0]._replace(cost=best.cost)
-            rules = policies.knowledge_gradient(best.alpha), policies.patient()
-            lost = comparison.charges(problem, rules, sizes["users"] // 2, specs.PAPER, (SEED, EVALUATION, 3))
-            lead, limit = sample_mean(lost[0] - lost[1]), (best.bound, best.bound_se)
-            if len(problem.items) > EVERY:              # no shortfall: the bound's own error has to be small
-                limit = bound.dual_first(problem, 2 * sizes["paths"], seed=(SEED, BOUND, 5), sequences=sizes["paths"], items=ITEMS)[1:3]
-            effort = shortfall.Effort(sizes["paths"] // 4, INNER)
-            found = pd.DataFrame({"name": name, "cost": best.cost, "policy": ("Knowledge gradient", "Patient lookahead"),
-                                  "alpha": list(map(runner.weight, rules)), "value": (best.value, best.value + lead.mean),
-                                  "se": (best.se, np.hypot(best.se, lead.se)), "lead": (0.0, lead.mean), "lead_se": (0.0, lead.se),
-                                  "bound": limit[0], "bound_se": limit[1]} | below(problem, rules, effort, limit[0]))
-            again = {"short": np.nan, "short_se": np.nan}
-            if best.cost in SECOND[name]:
-                again = below(problem, rules, effort._replace(outer=sizes["outer"]), limit[0])
-            rows.append(shared(found).assign(second=again["short"], second_se=again["short_se"]))
-    return pd.concat(rows, ignore_index=True)
+    found = comparison.evaluate(problem, arms.values(), sizes["users"], specs.PAPER, (SEED, EVALUATION, 1), reference=list(arms).index(rival))
+    limit = bound.full_first(problem, sizes["paths"] // 8, (SEED, BOUND))
+    if limit.mean > 0:
+        limit = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"])
+    out = pd.DataFrame({"policy": list(arms), "alpha": list(map(runner.weight, arms.values())), "users": sizes["users"],
+                        "value": found.value.mean, "se": found.value.se, "over_ucb": found.lead.mean, "over_ucb_se": found.lead.se,
+                        "bound": limit.mean, "bound_se": limit.se, "limit": limit.upper})
+    out[["short", "short_se", "second", "second_se"]] = np.nan
+    once, both = shortfall.Effort(sizes["paths"]), shortfall.Effort(sizes["paths"] // 4, outer=sizes["outer"])
+    steady = {name for name, rule in arms.items() if shortfall.stationary(rule)} if limit.mean > 0 else set()
+    for some, effort in (steady - set(twice), once), (steady & set(twice), both):
+        if some:
+            rows = out.policy.isin(some)
+            found = shortfall.stages(problem, [arms[name] for name in out.policy[rows]], effort, (SEED, BOUND, 4))
+            for column, stage in zip(("short", "second"), found):
+                out.loc[rows, [column, f"{column}_se"]] = np.column_stack(stage)
+    return shared(out)
+
+
+def shared(rows):
+    """Rows with value, bound, short and second, their errors, and what follows from them.
+
+    `left`, what is left below the bound on the same lives, is `second` or else `short`, and NaN where there is neither; `share` of the
+    bound is value / (value + left), or value / bound, the two being independent (NaN where the bound is 0).
+    """
+    left, left_se = rows.second.fillna(rows.short), rows.second_se.fillna(rows.short_se)
+    whole = np.where(left.notna(), rows.value + left, rows.bound)
+    whole = np.where(whole > 0, whole, np.nan)
+    share = rows.value / whole
+    apart = np.where(left.notna(), np.hypot(left / whole * rows.se, share * left_se), np.hypot(rows.se, share * rows.bound_se))
+    return rows.assign(left=left, left_se=left_se, share=share, share_se=apart / whole)
+
+
+def combinations(sizes=None):
+    """Policies and bounds where both prior and items are hard (`problems.combinations`): `instance`, the columns of `judged`, `full`."""
+    sizes, found = {**SIZES, **(sizes or {})}, []
+    for instance, correlated in (("independent", False), ("correlated", True)):
+        problem = problems.combinations(correlated)[0]
+        rows = judged(problem, tuned(problem, BEYOND, sizes), sizes, BEYOND[0].name, TWICE)
+        full = bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0))
+        found.append(rows.assign(instance=instance, full=full.mean, full_se=full.se)[["instance", *rows.columns, "full", "full_se"]])
+    return pd.concat(found, ignore_index=True)
 
 
 def alignment(sizes=None):
@@ -201,7 +187,7 @@ def tables(folder=FOLDER):
     for name, costs in SHARP.items():
         makers[f"{name}_sharp"] = lambda name=name, costs=costs: pd.concat(
             [sharp(name, rows) for cost, rows in load(name, folder).groupby("cost") if cost in costs])
-    return makers | {"gaps": lambda: gaps(folder=folder), "combinations": combinations, "alignment": alignment, "theorem": theorem.theorem,
+    return makers | {"combinations": combinations, "alignment": alignment, "theorem": theorem.theorem,
                      "unsampled": unsampled.unsampled, "gittins": indices.gittins, "robustness": robustness.table,
                      "many_users": many_users.many_users}
 

@@ -10,6 +10,8 @@ both charged along the same items and feedback after a first forward of x.  Wher
 sum is 0.  With two forwards exact B_x is an average, over the feedback on x, of w from the belief that it leaves, and
 B_x - V_x of w - V from there on.
 
+Where items are too many for a look at each, both sums go over the same stratified sample of them, as in `bound.dual_first`.
+
 Lives end when gamma^arrivals <= REST after the first forward; bound and policy are charged for as many.  `bound.dual_first` itself cuts
 some sums elsewhere, by less.
 """
@@ -19,7 +21,7 @@ import numpy as np
 
 from lib import simulate, streams
 from lib.bound import duality, penalty
-from lib.bound.catalogue import strata_var
+from lib.bound.catalogue import crossing, strata_var
 from lib.bound.duality import EVERY, LEAF
 from lib.dp import first_forward
 from lib.estimate import sample_mean
@@ -36,6 +38,7 @@ class Effort(NamedTuple):
     inner: int = 4          # as `bound.least_charges` takes it,
     effort: int = 2000      # and this
     outer: int = 0          # feedbacks on each first forward, even, with paths / outer lives after each; 0: one forward exact, not two
+    items: int = 1024       # sampled first forwards, even, where the problem has more than `bound.duality.EVERY` items
 
 
 def stationary(policy):
@@ -43,9 +46,9 @@ def stationary(policy):
     return entry(policy).rule not in (THOMPSON, QUANTILE, PHASED)
 
 
-def forwarded_first(problem, rules):
-    """(P, n) whether each rule forwards each item before it has learned anything."""
-    items = np.arange(len(problem.items))[:, None]
+def forwarded_first(problem, rules, items=None):
+    """(P, m) whether each rule forwards each of `items` (m,), by default all, before it has learned anything."""
+    items = np.arange(len(problem.items))[:, None] if items is None else items[:, None]
     none = np.zeros(items.shape)
     return simulate.play(problem, rules, simulate.Stream(items, none, none, none))[1][:, :, 0]
 
@@ -59,27 +62,27 @@ def lives(problem, rules, first, seed):
     return simulate.Episodes(None, items, feedback, stream.thompson, simulate.play(problem, rules, stream)[1], None)
 
 
-def below_the_dual(problem, rules, some, effort, seed):
-    """Of each of the items `some`, B_x - V_x with the dual after it: means and squared errors, (P, n) each, NaN elsewhere."""
-    share = problem.probs[some] / problem.probs[some].sum()
+def below_the_dual(problem, rules, some, share, effort, seed):
+    """Of each of the items `some` (m,), B_x - V_x with the dual after it: means and squared errors, (P, m) each.
+
+    `share` (m,), which sums to 1, is that of the lives which begin with each.
+    """
     counts = np.maximum(np.round(effort.paths * share), LEAF).astype(int)
     met = lives(problem, rules, np.repeat(some, counts), seed)
-    lost = np.split(penalty.gap_after(problem, met, effort.inner, effort.effort, seed), np.cumsum(counts)[:-1], axis=1)
-    mean, var = np.full((2, len(rules), len(problem.items)), np.nan)
-    for x, part in zip(some, lost):
-        mean[:, x], var[:, x] = part.mean(axis=1), part.var(axis=1, ddof=1) / part.shape[1]
-    return mean, var
+    lost = penalty.gap_after(problem, met, effort.inner, effort.effort, seed)
+    parts = np.split(lost, np.cumsum(counts)[:-1], axis=1)
+    return np.array([(part.mean(axis=1), part.var(axis=1, ddof=1) / part.shape[1]) for part in parts]).transpose(1, 2, 0)
 
 
 def below_the_second(problem, rules, some, effort, seed):
     """The same with one more forward exact after it: over strata of the feedback on it, neighbours giving the error."""
-    mean, var = np.full((2, len(rules), len(problem.items)), np.nan)
+    found = np.empty((2, len(rules), len(some)))
     each = effort._replace(paths=max(effort.paths // effort.outer, 2), outer=0)
-    for x in some:
+    for n, x in enumerate(some):
         left = duality.after_strata(problem, x, effort.outer, streams.generator(seed, streams.Purpose.PATHS, int(x)))
-        lost = np.array([shortfall(rest, rules, each, (*seed, int(x), n)).mean for n, rest in enumerate(left)])
-        mean[:, x], var[:, x] = lost.mean(axis=0), strata_var(lost)
-    return mean, var
+        lost = np.array([shortfall(rest, rules, each, (*seed, int(x), y)).mean for y, rest in enumerate(left)])
+        found[:, :, n] = lost.mean(axis=0), strata_var(lost)
+    return found
 
 
 def shortfall(problem, rules, effort=Effort(), seed=0):
@@ -88,7 +91,6 @@ def shortfall(problem, rules, effort=Effort(), seed=0):
     Parameters
     ----------
     problem : Problem
-        With at most `bound.duality.EVERY` items.
     rules : sequence of Policy
         All of them `stationary`.
     effort : Effort
@@ -102,7 +104,7 @@ def shortfall(problem, rules, effort=Effort(), seed=0):
     Raises
     ------
     ValueError
-        Naming the argument and the value that is wrong.
+        Naming the argument and the value that is wrong; for two exact forwards among more than `bound.duality.EVERY` items.
 
     Examples
     --------
@@ -113,25 +115,43 @@ def shortfall(problem, rules, effort=Effort(), seed=0):
     >>> bool(lost.mean[0] > lost.mean[1] >= 0)
     True
     """
+    return stages(problem, rules, effort, seed)[-1]
+
+
+def stages(problem, rules, effort=Effort(), seed=0):
+    """`shortfall` with one forward exact and, where `effort` has an outer, with two: a list of Estimate; arguments as there."""
     problem, rules = checked(problem), as_policies("rules", rules)
     for rule in rules:
         if not stationary(rule):
             raise ValueError(f"rules holds {rule!r}: what it does depends on chance, the time or a phase, not on the belief alone")
     as_made("effort", effort, Effort, "lib.experiments.shortfall.Effort")
     as_count("paths", effort.paths, 2)
-    if len(problem.items) > EVERY:
-        raise ValueError(f"problem has {len(problem.items)} items: a first forward of each is looked at for at most {EVERY}")
     if as_count("outer", effort.outer, 0) % 2:
         raise ValueError(f"outer is {effort.outer}: it must be even")
     seed = streams.numbers(seed)
+    if len(problem.items) <= EVERY:
+        return _of_every(problem, rules, effort, seed)
+    if effort.outer:
+        raise ValueError(f"problem has {len(problem.items)} items: two forwards are exact for at most {EVERY}, not with outer {effort.outer}")
+    return _of_sampled(problem, rules, effort, seed)
+
+
+def _of_every(problem, rules, effort, seed):
+    """The stages where each item is looked at as a first forward."""
     firsts = forwarded_first(problem, rules) & (problem.probs > 0)
     some = np.flatnonzero(firsts.any(axis=0))
     sample = duality.first_forwards(problem, effort.paths, effort.inner, effort.effort, (*seed, 0), effort.paths, some)
-    lost = [below_the_dual(problem, rules, some, effort, (*seed, 1)) if len(some) else np.full((2, *firsts.shape), np.nan)]
-    if effort.outer and len(some):
-        lost.insert(0, below_the_second(problem, rules, some, effort, (*seed, 2)))
-    found = [_below(problem, sample, firsts[p], *[(mean[p], var[p]) for mean, var in lost]) for p in range(len(rules))]
-    return Estimate(*np.array(found).T)
+    lost = np.zeros((2, 2, *firsts.shape))                  # exact first, then both
+    if len(some):
+        share = problem.probs[some] / problem.probs[some].sum()
+        lost[0][:, :, some] = below_the_dual(problem, rules, some, share, effort, (*seed, 1))
+        if effort.outer:
+            lost[1][:, :, some] = below_the_second(problem, rules, some, effort, (*seed, 2))
+    one, two = np.where(firsts, lost, 0.0)
+    found = [[_below(problem, sample, firsts[p], one[:, p]) for p in range(len(rules))]]
+    if effort.outer:
+        found.append([_below(problem, sample, firsts[p], two[:, p], one[:, p]) for p in range(len(rules))])
+    return [Estimate(*np.array(part).T) for part in found]
 
 
 def _below(problem, sample, first, exact, dual=None):
@@ -140,10 +160,30 @@ def _below(problem, sample, first, exact, dual=None):
     Where that is with another forward made exact, and `dual` what it is without, B_x of the sample falls by their difference.
     """
     own = duality.slope_of(first, problem.probs, problem.gamma)
-    lost, var = (np.where(first, part, 0.0) for part in exact)
-    before, before_var = (lost, 0.0) if dual is None else (np.where(first, part, 0.0) for part in dual)
+    (lost, var), (before, before_var) = exact, (exact[0], 0.0) if dual is None else dual
     values = sample.known.mean(axis=0) - sample.own - (before - lost)
     more = first_forward(values, problem.probs, problem.gamma)[1] - own
     known = sample_mean(sample.known @ more).se
     both = own if dual is None else own + more              # what is lost counts in the bound as well
     return more @ values + own @ lost, np.sqrt(known**2 + more**2 @ (sample.var + before_var) + both**2 @ var)
+
+
+def _of_sampled(problem, rules, effort, seed):
+    """The one stage from a stratified sample of items: bound and policies on the same, neighbours giving the error."""
+    m = duality.as_even(effort.items, 4)
+    chosen, first = duality.sampled_forwards(problem, effort.paths, effort.inner, effort.effort, (*seed, 0), effort.paths, m)
+    firsts, values = forwarded_first(problem, rules, chosen), first.values + first.full.mean
+    some = np.flatnonzero(firsts.any(axis=0))
+    lost = np.zeros(firsts.shape)
+    if len(some):
+        met = below_the_dual(problem, rules, chosen[some], np.full(len(some), 1 / len(some)), effort, (*seed, 1))[0]
+        lost[:, some] = np.where(firsts[:, some], met, 0.0)
+    even = np.full(m, 1 / m)
+    best = duality.slope_of(values > crossing(values, problem.gamma), even, problem.gamma)
+    w, found = best @ values, []
+    for forwards, less in zip(firsts, lost):
+        own = duality.slope_of(forwards, even, problem.gamma)
+        v = own @ (values - less)
+        adds = m * (best * (values - w) - own * (values - less - v))        # what each item adds to w - V
+        found.append((w - v, np.hypot(np.sqrt(strata_var(adds)), (best - own).sum() * first.full.se)))
+    return [Estimate(*np.array(found).T)]
