@@ -125,7 +125,7 @@ CONSTANTS = {
                         "TABLES": 2000, "RECORDED": 400, "SEVERAL": 64, "WORK": 1.5e11, "REPLAYED": 2e10},
     "report.checks": {"USERS": 10, "CONDITION": 1e4, "SKEW": 1, "KURTOSIS": 2, "DRIFT": .1, "STOPPED": .2, "LEVEL": .5},
     "report.page": {"ENOUGH": 8, "BINS": 8}, "report.interrupt": {"INTERRUPTED": 130},        # 128 and the number of SIGINT
-    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3, "TOL": 1e-2, "ITEMS": 2048, "INNER": 16},
+    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3, "TOL": 1e-2, "TWICE": ("Knowledge gradient", "Patient lookahead")},
     "experiments.shortfall": {"REST": 1e-4, "LEAF": 8},
     "experiments.comparison": {"TUNING": 1, "EVALUATION": 2},
     "experiments.theorem": {
@@ -147,7 +147,7 @@ def test_the_alphas_of_the_sharp_tables():
     assert tried["UCB, fine grid"] == pytest.approx(.05 + .75 / 7 * np.arange(8))
     assert tried["DTD-DP, model's noise"] == pytest.approx(.2 + 3 / 7 * np.arange(8))
     assert tried["Knowledge gradient"] == (.3, .45, .6, .8, 1, 1.3) and tried["Knowledge gradient, untuned"] == (1,)
-    assert tried["Phased exploration"] == (.5, 1, 2, 5, 10, 20) and len(tried) == 5
+    assert tried["Phased exploration"] == (.5, 1, 2, 5, 10, 20) and tried["Patient lookahead"] == (.5,) and len(tried) == 6
 
 
 @pytest.mark.parametrize("module", CONSTANTS)
