@@ -18,7 +18,6 @@ help: ## list the targets
 
 book: $(READY) ## build the pages into _build/html, executing the chapters whose results are not there
 	@rm -f _build/html/built-from.txt
-	@test -d _build/results || $(PYTHON) _ext/warm.py
 	@.venv/bin/jupyter-book build . -W --keep-going || { rm -rf _build/.doctrees; exit 1; }
 	@$(PYTHON) _ext/tree.py
 	@$(PYTHON) _ext/pdf.py --offer
@@ -27,7 +26,6 @@ pdf: $(READY) ## print the book, built if need be, as one PDF that its pages the
 	@$(PYTHON) _ext/pdf.py
 
 test: $(READY) ## run the unit tests, execute every chapter and compare it with its reference
-	@$(if $(CHAPTER),,$(PYTHON) _ext/warm.py)
 	@$(PYTHON) -m pytest $(WORKERS) $(SUITE)
 
 check: $(READY) ## run the unit tests of what changed since the last commit, or of PACKAGE, within a minute

@@ -46,7 +46,7 @@ KNOWN = {
     "dp.program": {"solve": {"tol": 1e-3, "certify": True, "between": True}, "as_number": INFINITE,
                    "q_values": {"x": 1}, "boundary": {"x": 1}},
     "dp.quadrature": {"hat_law": {"reach": 8.25}},
-    "experiments.shortfall": {"Effort": {"paths": 1000, "inner": 4, "effort": 2000, "outer": 0}, "shortfall": {"seed": 0}},
+    "experiments.shortfall": {"Effort": {"paths": 1000, "inner": 4, "effort": 2000, "outer": 0, "items": 1024}, "shortfall": {"seed": 0}},
     "estimate": {"betting_limit": {"level": .95}, "half_width": {"count": np.inf}, "upper_limit": {"df": np.inf}, "interval": {"sign": "", "count": np.inf}},
     "experiments.comparison": {
         "control": {"seed": 0}, "evaluate": {"horizon": None, "seed": 0, "reference": 0}, "leader": {"seed": 0},
