@@ -8,7 +8,7 @@ from lib import bound, cache, policies, simulate
 from lib.bound import catalogue, duality
 from lib.bound.conditionals import conditional
 from lib.datasets import readers, records, topics
-from lib.problem import as_covariance, as_positions, make_problem
+from lib.problem import Estimate, as_covariance, as_positions, make_problem
 from lib.report import interrupt
 from lib.simulate import instances
 
@@ -59,22 +59,25 @@ def test_a_file_that_nobody_may_write_is_read_only_also_where_all_may_run_it(tmp
     assert cache.destination(path) == path.resolve() and os.access(path, os.W_OK)
 
 
-@pytest.mark.parametrize("paths, items, each", [(64, 8, 8), (65, 8, 8), (3, 8, 1), (300, 256, 1), (1000, 4, 250)])
-def test_sampled_items_share_the_paths_equally_and_each_has_one_at_least(paths, items, each, monkeypatch):
-    asked = []
+@pytest.mark.parametrize("hopeless, paths, items, each", [(0, 64, 8, 8), (0, 65, 8, 8), (0, 3, 8, 1), (0, 300, 256, 1), (0, 1000, 4, 250),
+                                                          (2, 64, 8, 10), (8, 64, 8, 0)])
+def test_sampled_items_share_the_paths_equally_and_each_has_one_at_least(hopeless, paths, items, each, monkeypatch):
+    """But for the first ones, which even full observation leaves below what forwarding earns without learning: they have none."""
+    asked, worth = [], np.where(np.arange(items) < hopeless, -99.0, 1.0)
 
     def least_charges(problem, first, *_):
         asked.append(first)
         return np.full(len(first), .5)
 
     def sample(problem, items, sequences, seed):
-        return np.arange(items) % 3, catalogue.First(np.ones(items), None, 9.0, 9)
+        return np.arange(items) % 3, catalogue.First(worth, Estimate(90.0, .1), 9.0, 9)
 
     monkeypatch.setattr(duality, "least_charges", least_charges)
     monkeypatch.setattr(catalogue, "sample", sample)
     monkeypatch.setattr(catalogue, "bounded", lambda problem, first: (first.values.mean(), 0.0, 2.0))
     found = bound.dual_first(SMALL, paths, items=items)
-    assert found.mean == .5 and asked[0].tolist() == np.repeat(np.arange(items) % 3, each).tolist()
+    assert found.mean == pytest.approx((worth.sum() - .5 * (items - hopeless)) / items)
+    assert len(asked) == (each > 0) and all(part.tolist() == np.repeat(np.arange(hopeless, items) % 3, each).tolist() for part in asked)
 
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3, 1), (0, 3), (3, 0), ()])
