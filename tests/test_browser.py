@@ -81,7 +81,7 @@ SETTLED = """async () => {
 
 
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
-FAULTS = """async beside => (await axe.run({ exclude: beside }, { resultTypes: ["violations"], preload: false })).violations
+FAULTS = """async () => (await axe.run({ resultTypes: ["violations"], preload: false })).violations
   .filter(fault => ["serious", "critical"].includes(fault.impact))
   .flatMap(fault => fault.nodes.map(node => `${fault.id}: ${node.html.slice(0, 150)} ${(node.any[0] || {}).message || ""}`))"""
 
@@ -167,13 +167,12 @@ class Visit:
     def faults(self, whole=True):
         """Serious and critical faults of accessibility, as axe-core finds them: contrast, names, roles, focus.
 
-        Unless `whole`, of a page that is emptied of formulas and code, and without the entries of the reference: they are alike on all
-        pages and take most of the time.
+        Unless `whole`, of a page without its formulas, code and entries of the reference: they are alike on all pages and take most of the time.
         """
         self.page.evaluate(f"{AXE}; 0")
         if not whole:
-            self.page.evaluate("document.querySelectorAll('mjx-container, .highlight pre').forEach(e => e.replaceChildren())")
-        return self.page.evaluate(FAULTS, [] if whole else [[".highlight"], ["dl.py"]])
+            self.page.evaluate("document.querySelectorAll('mjx-container, .highlight, dl.py').forEach(e => e.remove())")
+        return self.page.evaluate(FAULTS)
 
 
 @pytest.fixture

@@ -322,4 +322,6 @@ def test_combinations_have_the_policies_beside_the_bounds_for_either_prior(spied
     diagonal = [not (problem.Sigma - np.diag(problem.Sigma.diagonal())).any() for problem, *_ in spied["evaluate"]]
     assert diagonal == [True, False] and all(entries == published.BEYOND and users == 1024 for _, entries, users, _ in spied["tune"])
     assert [name for name, *_ in spied["bounds"]] == ["full_first", "dual_first", "full_observation"] * 2
+    seeds = [spied["below"][0][3], *(args[-1] if not named else named["seed"] for _, _, args, named in spied["bounds"][1:3])]
+    assert len(set(seeds)) == 3
 

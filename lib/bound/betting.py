@@ -25,8 +25,8 @@ import numpy as np
 
 from lib import streams
 from lib.bound import relaxations
-from lib.bound.duality import EVERY, Bound
-from lib.bound.penalty import arrivals, least_charges, steps, values_of_information
+from lib.bound.duality import EVERY, Bound, commitment
+from lib.bound.penalty import arrivals, arrivals_of_first, least_charges, values_of_information
 from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
 from lib.estimate import STAKE, betting_limit, sample_mean
@@ -108,17 +108,12 @@ def least_capital(base, gains, stake, splits=SPLITS):
 
 def draw(problem, chances, paths, inner, effort, seed):
     """(R, n) VOI_x, each row on a sequence of its own; (R, n) charges after a first forward of an item drawn by `chances`, over its chance."""
-    ahead = arrivals(problem, (paths, 1, horizon_of(problem)), streams.generator(seed, streams.Purpose.SEQUENCES))
+    ahead = arrivals(problem, (paths, 1, arrivals_of_first(problem)), streams.generator(seed, streams.Purpose.SEQUENCES))
     taught = values_of_information(compile_checked(problem), ahead)[:, 1:]
     chosen = streams.draw_items(chances, streams.generator(seed, streams.Purpose.ITEMS).random(paths))
     charges = np.zeros(taught.shape)
     charges[np.arange(paths), chosen] = least_charges(problem, chosen, inner, effort, seed) / chances[chosen]
     return taught, charges
-
-
-def horizon_of(problem):
-    """Arrivals that are played out; what comes later counts as hindsight."""
-    return steps(problem.gamma, 1e-4, 1500)
 
 
 def _chances(problem, hopeful):
@@ -130,7 +125,7 @@ def _chances(problem, hopeful):
 def _pilot(problem, paths, inner, effort, seed):
     """Chances of items, and for each of the two bounds where a search starts, and the variance of a row of the set that looks best."""
     net, gamma = problem.items @ problem.mu - problem.cost, problem.gamma
-    full = relaxations.full_observation(problem, 10 * paths, seed, horizon_of(problem)).mean
+    full = relaxations.full_observation(problem, 10 * paths, seed, arrivals_of_first(problem)).mean
     chances = _chances(problem, net + full > commitment(problem))
     taught, charges = draw(problem, chances, paths, inner, effort, seed)
     known, mean = net + full + taught.mean(axis=0), (charges @ chances).mean()          # of charges, alike for all items
@@ -140,11 +135,6 @@ def _pilot(problem, paths, inner, effort, seed):
         entered = (taught - taken) @ (gamma * problem.probs * (known - less > w))
         bets.append((max(commitment(problem), START * w), entered.var(ddof=1)))
     return _chances(problem, known > w), bets
-
-
-def commitment(problem):
-    """What forwarding for good all that is worth it now earns: a lower bound on V."""
-    return float(problem.gamma / (1 - problem.gamma) * problem.probs @ np.maximum(problem.items @ problem.mu - problem.cost, 0))
 
 
 def sets_limit(problem, full, values, most, start, variance):
@@ -210,7 +200,7 @@ def finite_sample_first(problem, paths=1000, inner=4, effort=2000, seed=0):
     streams.generator(seed)
     seed = streams.numbers(seed)
     chances, bets = _pilot(problem, max(paths // PILOT, 4), inner, effort, (*seed, 0))
-    horizon, net = horizon_of(problem), problem.items @ problem.mu - problem.cost
+    horizon, net = arrivals_of_first(problem), problem.items @ problem.mu - problem.cost
     observed, most = relaxations.observed_values(problem, 10 * paths, (*seed, 1), horizon), relaxations.most_observed(problem, horizon)
     full = betting_limit(observed, most, 1 - FULL_SHARE) if most > 0 else 0.0
     taught, charges = draw(problem, chances, paths, inner, effort, (*seed, 1))

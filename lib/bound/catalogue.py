@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from lib import streams
 from lib.bound import relaxations
-from lib.bound.penalty import arrivals, own_information, steps
+from lib.bound.penalty import arrivals, arrivals_of_first, own_information
 from lib.bound.relaxations import compile_checked
 from lib.posterior import stratified
 from lib.problem import Estimate
@@ -31,7 +31,7 @@ class First(NamedTuple):
 
 def sample(problem, items, sequences, seed):
     """The positions of sampled items, and their First with full observation after them."""
-    horizon, net = steps(problem.gamma, 1e-4, 1500), problem.items @ problem.mu - problem.cost
+    horizon, net = arrivals_of_first(problem), problem.items @ problem.mu - problem.cost
     chosen = stratified(problem, items, streams.generator(seed, streams.Purpose.SEQUENCES, 1))
     ahead = arrivals(problem, (items, OWN, horizon), streams.generator(seed, streams.Purpose.SEQUENCES))
     values = net[chosen] + own_information(compile_checked(problem), chosen, ahead)

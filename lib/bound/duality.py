@@ -25,7 +25,7 @@ from scipy.stats import norm
 
 from lib import streams
 from lib.bound import catalogue, relaxations, theorem
-from lib.bound.penalty import arrivals, least_charges, steps, values_of_information
+from lib.bound.penalty import arrivals, arrivals_of_first, least_charges, values_of_information
 from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
 from lib.estimate import betting_limit, degrees_of_freedom, sample_mean, upper_limit
@@ -60,7 +60,7 @@ def forward_values(problem, sequences=400, seed=0):
         comes after the sampled arrivals being counted at hindsight.
     """
     problem, sequences = checked(problem), as_count("sequences", sequences, 2)
-    horizon = steps(problem.gamma, 1e-4, 1500)
+    horizon = arrivals_of_first(problem)
     strata = min(max(sequences // 8, 1), 8)
     ahead = arrivals(problem, (max(sequences // strata, 2), strata, horizon), streams.generator(seed, streams.Purpose.SEQUENCES))
     out = values_of_information(compile_checked(problem), ahead)
@@ -136,11 +136,11 @@ def _climb(worth, items, moves):
         items, best = items ^ moves[i], worths[i]
 
 
-def as_even(items, least):
-    """`items` as an even number of sampled items, or ValueError."""
-    if as_count("items", items, least) % 2:
-        raise ValueError(f"items is {items}: it must be even")
-    return items
+def as_even(name, value, least=1):
+    """`value` as an even count, of at least so many, or ValueError."""
+    if as_count(name, value, least) % 2:
+        raise ValueError(f"{name} is {value}: it must be even")
+    return value
 
 
 def full_first(problem, sequences=400, seed=0, items=None):
@@ -164,7 +164,7 @@ def full_first(problem, sequences=400, seed=0, items=None):
     """
     problem, sequences = checked(problem), as_count("sequences", sequences, 2)
     if items is not None or len(problem.probs) > EVERY:
-        items = as_even(FIRST if items is None else items, 4)
+        items = as_even("items", FIRST if items is None else items, 4)
         return Bound("first forward exact", *catalogue.bounded(problem, catalogue.sample(problem, items, sequences, seed)[1]))
     known = forward_values(problem, sequences, seed)[:, 1:]
     return _first_forward("first forward exact", _sample(known, [np.zeros(1)] * len(problem.probs)), problem)
@@ -259,7 +259,7 @@ def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400,
     problem, paths, sequences = checked(problem), as_count("paths", paths), as_count("sequences", sequences, 2)
     inner, effort = as_count("inner", inner), as_count("effort", effort)
     if items is not None or len(problem.probs) > EVERY:
-        _, first = sampled_forwards(problem, paths, inner, effort, seed, sequences, as_even(LEAVES if items is None else items, 4))
+        _, first = sampled_forwards(problem, paths, inner, effort, seed, sequences, as_even("items", LEAVES if items is None else items, 4))
         return Bound("first forward exact, then dual", *catalogue.bounded(problem, first))
     return _first_forward("first forward exact, then dual", first_forwards(problem, paths, inner, effort, seed, sequences), problem)
 
@@ -317,8 +317,7 @@ def dual_second(problem, outer=16, paths=300, inner=4, effort=2000, seed=0, sequ
     """
     problem, paths, sequences = checked(problem), as_count("paths", paths), as_count("sequences", sequences, 2)
     inner, effort = as_count("inner", inner), as_count("effort", effort)
-    if as_count("outer", outer) % 2:
-        raise ValueError(f"outer is {outer}: it must be even")
+    outer = as_even("outer", outer)
     streams.generator(seed)
     seed = streams.numbers(seed)
     known = forward_values(problem, sequences, (*seed, 0))[:, 1:]

@@ -254,6 +254,11 @@ def steps(gamma, rest, most):
     return min(effective_horizon(gamma, rest), most)
 
 
+def arrivals_of_first(problem):
+    """Arrivals over which the value of information of a first forward is averaged."""
+    return steps(problem.gamma, 1e-4, 1500)
+
+
 def beliefs(problem, effort, horizon):
     """How many beliefs a search along `horizon` items may keep: as many as its effort, or as fit into some 16 MB."""
     return max(2, min(effort, int(2e6) // (len(problem.mu) ** 2 + min(len(problem.probs), horizon))))

@@ -11,7 +11,6 @@ even lattices, and the average over Z is a sum over nodes, which for a normal de
 spacing.  This is arithmetic, not a proof; the chapter "Certified Gittins indices" compares it with brackets.
 """
 import numpy as np
-from scipy.optimize import brentq
 
 from lib.normal import PHI0, expected_positive
 from lib.problem import as_scalar
@@ -105,6 +104,8 @@ def regret_slope(life):
     >>> round(regret_slope(1e6), 2)
     3.39
     """
+    from scipy.optimize import brentq           # here alone: it would add 20 MB to whatever else solves a program
+
     life = as_scalar("life", life, SHORTEST * (1 - 1e-9), 1e300)
     whole = np.log(2 * life) - np.euler_gamma           # E log(theta^2 life) for theta normal: its density is even there, on average
 

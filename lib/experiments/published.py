@@ -111,13 +111,13 @@ def judged(problem, arms, sizes, rival, twice=()):
                         "value": found.value.mean, "se": found.value.se, "over_ucb": found.lead.mean, "over_ucb_se": found.lead.se,
                         "bound": limit.mean, "bound_se": limit.se, "limit": limit.upper})
     out[["short", "short_se", "second", "second_se"]] = np.nan
-    once, both = shortfall.Effort(sizes["paths"]), shortfall.Effort(sizes["paths"] // 4, outer=sizes["outer"])
+    one, both = shortfall.Effort(sizes["paths"]), shortfall.Effort(sizes["paths"] // 4, outer=sizes["outer"])
     steady = {name for name, rule in arms.items() if shortfall.stationary(rule)} if limit.mean > 0 else set()
-    for some, effort in (steady - set(twice), once), (steady & set(twice), both):
+    for some, effort in (steady - set(twice), one), (steady & set(twice), both):
         if some:
             rows = out.policy.isin(some)
-            found = shortfall.stages(problem, [arms[name] for name in out.policy[rows]], effort, (SEED, BOUND, 4))
-            for column, stage in zip(("short", "second"), found):
+            least = shortfall.stages(problem, [arms[name] for name in out.policy[rows]], effort, (SEED, BOUND, 4))
+            for column, stage in zip(("short", "second"), least):
                 out.loc[rows, [column, f"{column}_se"]] = np.column_stack(stage)
     return shared(out)
 
@@ -134,6 +134,11 @@ def shared(rows):
     share = rows.value / whole
     apart = np.where(left.notna(), np.hypot(left / whole * rows.se, share * left_se), np.hypot(rows.se, share * rows.bound_se))
     return rows.assign(left=left, left_se=left_se, share=share, share_se=apart / whole)
+
+
+def once(rows):
+    """Rows of `shared` by the bound with one forward exact alone."""
+    return shared(rows.assign(second=np.nan, second_se=np.nan))
 
 
 def combinations(sizes=None):

@@ -126,8 +126,7 @@ def stages(problem, rules, effort=Effort(), seed=0):
             raise ValueError(f"rules holds {rule!r}: what it does depends on chance, the time or a phase, not on the belief alone")
     as_made("effort", effort, Effort, "lib.experiments.shortfall.Effort")
     as_count("paths", effort.paths, 2)
-    if as_count("outer", effort.outer, 0) % 2:
-        raise ValueError(f"outer is {effort.outer}: it must be even")
+    duality.as_even("outer", effort.outer, 0)
     seed = streams.numbers(seed)
     if len(problem.items) <= EVERY:
         return _of_every(problem, rules, effort, seed)
@@ -170,7 +169,7 @@ def _below(problem, sample, first, exact, dual=None):
 
 def _of_sampled(problem, rules, effort, seed):
     """The one stage from a stratified sample of items: bound and policies on the same, neighbours giving the error."""
-    m = duality.as_even(effort.items, 4)
+    m = duality.as_even("items", effort.items, 4)
     chosen, first = duality.sampled_forwards(problem, effort.paths, effort.inner, effort.effort, (*seed, 0), effort.paths, m)
     firsts, values = forwarded_first(problem, rules, chosen), first.values + first.full.mean
     some = np.flatnonzero(firsts.any(axis=0))
