@@ -276,6 +276,13 @@ def test_what_scrolls_sideways_can_be_scrolled_from_the_keyboard(desk_and_phone)
     assert phone.problems() == []
 
 
+def test_the_claims_of_the_ledger_fit_on_a_phone(desk_and_phone):
+    phone = desk_and_phone[1]
+    phone.open("chapters/ledger.html")
+    table = phone.page.locator("#the-claims .pst-scrollable-table-container")
+    assert table.evaluate("box => [box.scrollWidth - box.clientWidth, box.scrollHeight]") < [2, 9000]
+
+
 def luminance(rgb):
     """Relative luminance of colours (..., 3) of 0 to 255 (WCAG 2)."""
     part = np.asarray(rgb) / 255
