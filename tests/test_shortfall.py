@@ -131,3 +131,12 @@ def test_where_many_items_are_worth_no_forward_nothing_is_left():
     closed = MANY._replace(cost=9.0)
     found = shortfall.shortfall(closed, [policies.exploit(), policies.ucb(.5)], Effort(40, items=16), 17)
     assert found.mean.tolist() == [0.0, 0.0] and found.se.tolist() == [0.0, 0.0]
+
+
+def test_a_policy_pays_all_its_charges_for_a_first_forward_that_no_bound_would_make():
+    """Nothing is worth a forward, so that what a policy stays below the bound is what it loses; the items are sampled."""
+    closed, rules = MANY._replace(cost=.8), [policies.ucb(2.0), policies.ucb(4.0)]
+    found = shortfall.shortfall(closed, rules, Effort(400, items=64), 2)
+    lost = -simulate.replicate(TANGLED._replace(cost=.8), rules, 20_000, 120, 5)
+    assert bound.full_first(closed, 100).mean == 0
+    assert (abs(found.mean - lost.mean(axis=1)) < 4 * np.hypot(found.se, lost.std(axis=1) / 20_000**.5)).all()

@@ -259,8 +259,9 @@ def dual_first(problem, paths=1000, inner=4, effort=2000, seed=0, sequences=400,
     problem, paths, sequences = checked(problem), as_count("paths", paths), as_count("sequences", sequences, 2)
     inner, effort = as_count("inner", inner), as_count("effort", effort)
     if items is not None or len(problem.probs) > EVERY:
-        _, first = sampled_forwards(problem, paths, inner, effort, seed, sequences, as_even("items", LEAVES if items is None else items, 4))
-        return Bound("first forward exact, then dual", *catalogue.bounded(problem, first))
+        items = as_even("items", LEAVES if items is None else items, 4)
+        sampled = catalogue.sample(problem, items, sequences, seed)
+        return Bound("first forward exact, then dual", *catalogue.bounded(problem, charged(problem, sampled, paths, inner, effort, seed)))
     return _first_forward("first forward exact, then dual", first_forwards(problem, paths, inner, effort, seed, sequences), problem)
 
 
@@ -270,18 +271,19 @@ def first_forwards(problem, paths, inner, effort, seed, sequences, items=()):
     return _sample(known, _leaves(problem, known, paths, inner, effort, seed, items))
 
 
-def sampled_forwards(problem, paths, inner, effort, seed, sequences, items):
-    """The positions of `items` sampled items and their First, the dual after them; checked arguments of `dual_first`.
+def charged(problem, sampled, paths, inner, effort, seed, surely=False):
+    """The First of items as `catalogue.sample` gives them, less the least charges after them; checked arguments of `dual_first`.
 
-    An item that even full observation leaves below commitment without learning is never forwarded first: it has no paths.
+    An item that even full observation leaves below commitment without learning is never forwarded first by the bound: it has no paths,
+    and keeps full observation after it, unless it is among `surely` (m,).
     """
-    chosen, first = catalogue.sample(problem, items, sequences, seed)
-    hopeful = np.flatnonzero(first.values + first.full.mean > commitment(problem))
-    each = max(paths // max(len(hopeful), 1), 1)
-    least = np.zeros(items)
-    if len(hopeful):
-        least[hopeful] = least_charges(problem, np.repeat(chosen[hopeful], each), inner, effort, seed).reshape(-1, each).mean(axis=1)
-    return chosen, first._replace(values=first.values - least)
+    chosen, first = sampled
+    met = np.flatnonzero((first.values + first.full.mean > commitment(problem)) | surely)
+    each = max(paths // max(len(met), 1), 1)
+    least = np.zeros(len(chosen))
+    if len(met):
+        least[met] = least_charges(problem, np.repeat(chosen[met], each), inner, effort, seed).reshape(-1, each).mean(axis=1)
+    return first._replace(values=first.values - least)
 
 
 def after(problem, x, y):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import simulate, streams
-from lib.bound import duality, penalty
+from lib.bound import catalogue, duality, penalty
 from lib.bound.catalogue import crossing, strata_var
 from lib.bound.duality import EVERY, LEAF
 from lib.dp import first_forward
@@ -170,9 +170,10 @@ def _below(problem, sample, first, exact, dual=None):
 def _of_sampled(problem, rules, effort, seed):
     """The one stage from a stratified sample of items: bound and policies on the same, neighbours giving the error."""
     m = duality.as_even("items", effort.items, 4)
-    chosen, first = duality.sampled_forwards(problem, effort.paths, effort.inner, effort.effort, (*seed, 0), effort.paths, m)
-    firsts, values = forwarded_first(problem, rules, chosen), first.values + first.full.mean
-    some = np.flatnonzero(firsts.any(axis=0))
+    sampled = catalogue.sample(problem, m, effort.paths, (*seed, 0))
+    chosen, firsts = sampled[0], forwarded_first(problem, rules, sampled[0])
+    first = duality.charged(problem, sampled, effort.paths, effort.inner, effort.effort, (*seed, 0), firsts.any(axis=0))
+    values, some = first.values + first.full.mean, np.flatnonzero(firsts.any(axis=0))
     lost = np.zeros(firsts.shape)
     if len(some):
         met = below_the_dual(problem, rules, chosen[some], np.full(len(some), 1 / len(some)), effort, (*seed, 1))[0]
