@@ -1,7 +1,8 @@
 """Sphinx extension: what a build ran on, and how long its chapters took.
 
 `{build-facts}` is a table of all chapters; `` {seconds}`here` `` is the time of the chapter it stands in, and
-`` {seconds}`publication` `` half a sentence with that at publication size, or nothing where it was not measured.  A build at publication size records its times in `publication.json` beside this file.
+`` {seconds}`publication` `` half a sentence with that at publication size, or nothing where it was not measured.  A build at publication size
+records its times, and the numbers of HEADLINES with their errors, in `publication.json` beside this file: the table then has them beside its own.
 """
 from importlib.metadata import version
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 import platform
 
 from docutils import nodes
+from myst_nb.ext.glue.crossref import read_glue_cache
 from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -18,6 +20,20 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
 RECORD = Path(__file__).with_name("publication.json")
 SIZES = ("here", "publication")
+HEADLINES = (           # a chapter, the key of a number that it glued (KEY_half its 95 % half-width), its digits, what it is
+    ("formulation", "discounted", 3, "value of a simple policy"),
+    ("dtd_ucb", "ucb_gain", 3, "DTD-UCB over UCB, where frequencies differ"),
+    ("ratings", "ucb", 4, "tuned UCB on the ratings"),
+    ("ratings", "dtd_dp_mean", 4, "DTD-DP minus UCB there, mean over the costs"),
+    ("documents", "earned", 4, "best policy on the documents"),
+    ("documents", "limit", 4, "bound there"),
+    ("own_stream", "earned", 3, "recommended policy on a reader's own stream"),
+    ("beyond_policies", "rated_kg", 1, "knowledge gradient on the ratings, % of UCB's gain"),
+    ("beyond_policies", "docs_kg", 1, "knowledge gradient on the documents, % of UCB's gain"),
+    ("where_each_wins", "lead_aligned", 1, "lead of DTD-UCB on aligned items, points"),
+    ("sensitivity", "noise_high", 1, "loss by a noise level three times too high, %"),
+    ("robustness", "blind", 1, "loss by not knowing of a drift, %"),
+    ("play", "top", 3, "knowledge gradient in the game"))
 
 
 class Facts(nodes.General, nodes.Element):
@@ -56,15 +72,26 @@ def times(env):
 
 
 def record():
-    """Seconds of each chapter at publication size, as last measured."""
-    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    """Seconds of each chapter at publication size, and [number, half-width] by chapter and key, as last measured."""
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {"seconds": {}, "numbers": {}}
+
+
+def numbers(env):
+    """{chapter/key: [number, half-width]} of the HEADLINES that this build has."""
+    found = {}
+    for chapter, key, *_ in HEADLINES:
+        glued = read_glue_cache(env.mystnb_config.output_folder, f"chapters/{chapter}")
+        texts = [glued.get(name, {}).get("data", {}).get("text/plain") for name in (key, f"{key}_half")]
+        if None not in texts:
+            found[f"{chapter}/{key}"] = [float(text) for text in texts]
+    return found
 
 
 def keep_record(app, error):
-    """After a build at publication size: its times, for the chapters to state."""
+    """After a build at publication size: its times and headline numbers, for the chapters to state."""
     if not error and os.environ.get("BOOK_SIZE") == "publication":
         seconds = {name: round(time) for name, time in times(app.env).items()}
-        RECORD.write_text(json.dumps({**record(), **seconds}, indent=2, sort_keys=True) + "\n")
+        RECORD.write_text(json.dumps({"seconds": seconds, "numbers": numbers(app.env)}, indent=2, sort_keys=True) + "\n")
 
 
 def said(size, time):
@@ -85,23 +112,42 @@ def link(env, name):
                         refdomain="std", refexplicit=True, refwarn=True)
 
 
+def table(heads, rows):
+    """A table whose first column is text and whose others are numbers."""
+    head = nodes.thead("", row(*map(nodes.Text, heads)))
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=60 if n == 0 else 20) for n in range(len(heads))), head, nodes.tbody("", *rows),
+                         cols=len(heads))
+    return nodes.table("", group, classes=["colwidths-auto"])
+
+
+def seconds_table(env):
+    """Seconds of each chapter in this build and, where that was measured, at publication size."""
+    columns = [times(env)] + [known for known in [record()["seconds"]] if known]
+    rows = [row(link(env, name), *(nodes.Text(f"{column[name]:.0f}" if name in column else "") for column in columns)) for name in columns[0]]
+    rows.append(row(nodes.Text("all chapters"), *(nodes.Text(f"{sum(column.values()):.0f}") for column in columns)))
+    return table(["chapter", "seconds", "at publication size"][:1 + len(columns)], rows)
+
+
+def numbers_table(env):
+    """Headline numbers of this build beside those at publication size: a list of a table, or an empty one where there are none."""
+    here, kept = numbers(env), record()["numbers"]
+    rows = []
+    for chapter, key, digits, words in HEADLINES:
+        name = f"{chapter}/{key}"
+        if name in here and name in kept:
+            rows.append(row(nodes.Text(words), *(nodes.Text("{:.{d}f} ± {:.{d}f}".format(*pair, d=digits)) for pair in (here[name], kept[name]))))
+    return [table(["number, ± 95 %", "this build", "at publication size"], rows)] if rows else []
+
+
 class ShowFacts(SphinxPostTransform):
     default_priority = 8                # before references are resolved
 
     def run(self, **kwargs):
         for node in list(self.document.findall(Facts)):
-            node.replace_self([nodes.paragraph(text=machine()), self.table(times(self.env))])
+            node.replace_self([nodes.paragraph(text=machine()), seconds_table(self.env), *numbers_table(self.env)])
         for node in list(self.document.findall(Seconds)):
-            known = times(self.env) if node["size"] == "here" else record()
+            known = times(self.env) if node["size"] == "here" else record()["seconds"]
             node.replace_self(nodes.Text(said(node["size"], known.get(self.env.docname))))
-
-    def table(self, seconds):
-        rows = [row(link(self.env, name), nodes.Text(f"{time:.0f}")) for name, time in seconds.items()]
-        rows.append(row(nodes.Text("all chapters"), nodes.Text(f"{sum(seconds.values()):.0f}")))
-        head = nodes.thead("", row(nodes.Text("chapter"), nodes.Text("seconds")))
-        group = nodes.tgroup("", nodes.colspec(colwidth=80), nodes.colspec(colwidth=20), head,
-                             nodes.tbody("", *rows), cols=2)
-        return nodes.table("", group, classes=["colwidths-auto"])
 
 
 def setup(app):

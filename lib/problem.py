@@ -53,8 +53,8 @@ def as_floats(name, value, ndim):
         raise ValueError(f"{name} is a masked array with missing values: every value must be there")
     try:
         array = np.asarray(value)
-        if array.dtype.kind in "USmM":          # text that looks like a number is text
-            raise TypeError(f"{name} is text or a time")
+        if array.dtype.kind in "USmM" or array.dtype.kind == "O" and any(each is None for each in array.flat):
+            raise TypeError(f"{name} is text that looks like a number, a time, or holds None, which would be read as nan")
         array = np.asarray(array, dtype=float, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numeric, got {value!r}") from error

@@ -66,7 +66,7 @@ KNOWN = {
         "Knobs": {"features": 4, "mix": 0, "correlation": 0, "favour": 10, "noise": 1, "cost": .3, "gamma": .9},
         "wrong": {"noise": 1, "prior": 1, "mean": 0}},
     "experiments.robustness": {"field": {"seed": 0}, "informed": {"seed": 0}, "forgetful": {"seed": 0}, "bounds": {"seed": 0},
-                               "table": {"sizes": None, "seed": 2016, "instances": (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5))}},
+                               "table": {"sizes": None, "seed": 2016, "instances": (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5), ("documents", .34))}},
     "experiments.runner": {"run": {"chunk": 32}, "curves": {"column": "mean"}},
     "experiments.sources": {"documents": {"ratio": 1, "articles": 40, "topics": 10}, "rated": {"dataset": "movielens"}},
     "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (1024, 40_000), "tuning": (1024, 20_000),
@@ -125,7 +125,8 @@ CONSTANTS = {
                         "TABLES": 2000, "RECORDED": 400, "SEVERAL": 64, "WORK": 1.5e11, "REPLAYED": 2e10},
     "report.checks": {"USERS": 10, "CONDITION": 1e4, "SKEW": 1, "KURTOSIS": 2, "DRIFT": .1, "STOPPED": .2, "LEVEL": .5},
     "report.page": {"ENOUGH": 8, "BINS": 8}, "report.interrupt": {"INTERRUPTED": 130},        # 128 and the number of SIGINT
-    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3, "TOL": 1e-2, "TWICE": ("Knowledge gradient", "Patient lookahead")},
+    "experiments.published": {"SEED": 2016, "EVALUATION": 2, "BOUND": 3, "TOL": 1e-2, "TWICE": ("Knowledge gradient", "Patient lookahead"),
+                              "LEADING": 3, "FEWER": 8},
     "experiments.shortfall": {"REST": 1e-4, "LEAF": 8},
     "experiments.comparison": {"TUNING": 1, "EVALUATION": 2},
     "experiments.theorem": {

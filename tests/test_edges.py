@@ -398,3 +398,10 @@ def test_bad_values_are_refused_by_name(name):
             if said and (name, argument, str(value)) not in FINE:
                 wrong.append(f"{argument} = {str(value)[:300]!r} {said}")
     assert not wrong, "\n".join(["", *wrong])
+
+
+@pytest.mark.parametrize("name, value", [("gamma", None), ("mu", [0.0, None]), ("items", [[1.0, 0.0], [None, 1.0]])])
+def test_a_null_is_said_to_be_one(name, value):
+    given = PROBLEM._asdict() | {name: value}
+    with pytest.raises(ValueError, match=f"{name} must be numeric, got .*None"):
+        make_problem(**given)

@@ -116,7 +116,7 @@ def test_csv_cells_keep_text(tmp_path):
 
 
 @pytest.mark.parametrize("content, message", [
-    (b"", "line 1: the header must hold the columns item_id"),
+    (b"", "line 1: the header must hold the columns item_id.*the file is empty"),
     (b"name,price\n", "line 1: the header must hold the columns item_id.*it is 'name,price'"),
     (b"item_id|price\n", "line 1: the header must hold"),
     (b"item_id,Item_ID\n", "line 1: a column has a name that is taken"),
@@ -233,6 +233,12 @@ def test_files_of_another_kind(tmp_path, reader, content, message):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"rows\.csv {message}"):
         reader(path)
+
+
+@pytest.mark.parametrize("reader", [read, lambda path: list(readers.read_csv(path, ("name",))[1])])
+def test_a_folder_is_no_file(tmp_path, reader):
+    with pytest.raises(ValueError, match=f"{tmp_path} is a folder: give a file"):
+        reader(tmp_path)
 
 
 def test_one_array_is_no_file_of_lines(tmp_path):

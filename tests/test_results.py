@@ -11,7 +11,7 @@ from lib.bound import charges
 from lib.experiments import comparison, problems, published, shortfall, theorem
 from lib.problem import Estimate
 
-SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2}
+SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2, "items": 64}
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +231,8 @@ def test_publishing_writes_each_table_and_says_in_the_manifest_what_made_it(tmp_
 
 def test_tables_need_one_another_in_their_order(tmp_path):
     names = list(published.tables(tmp_path))
-    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "combinations", "alignment", "theorem", "unsampled", "gittins", "robustness",
-                     "many_users"]
+    assert names == [*published.TABLES, "ratings_sharp", "documents_sharp", "combinations", "others", "alignment", "theorem", "unsampled", "gittins",
+                     "robustness", "many_users"]
 
 
 @pytest.fixture
@@ -286,11 +286,12 @@ def test_a_sharp_table_sets_values_beside_the_bound(spied):
         else:
             whole = row.value + .5
             assert row.share == row.value / whole and row.share_se == pytest.approx(np.hypot(.5 * row.se, row.value * .05) / whole**2)
-    (_, steady, effort, seed_of_lives), = spied["below"]
-    assert len(steady) == 9 and effort == shortfall.Effort(800) and seed_of_lives == (2016, 3, 4)
+    (_, leading, whole, seed_of_lives), (_, rest, eighth, _) = spied["below"]
+    assert [rule.kind for rule in leading] == ["knowledge_gradient", "knowledge_gradient", "patient"] and len(rest) == 6
+    assert whole == shortfall.Effort(800) and eighth == shortfall.Effort(100, items=128) and seed_of_lives == (2016, 3, 4)
     assert [name for name, *_ in spied["bounds"]] == ["full_first", "dual_first"]
     (_, _, first, _), (_, _, dual, named) = spied["bounds"]
-    assert first[0] == 100 and dual == (800,) and named["sequences"] == 800
+    assert first[0] == 100 and dual == (800,) and named["sequences"] == 800 and named["items"] is None
     seeds = [(2016,), seed, first[1]]
     assert len({tuple(part) for part in seeds}) == 3 and named["seed"] == first[1]
 
@@ -301,8 +302,8 @@ def test_two_forwards_are_made_exact_for_the_two_policies_where_few_items_are_wo
     twice = found.loc[list(published.TWICE)]
     assert found.second.notna().sum() == len(twice) == 2 and (twice[["short", "short_se", "second", "second_se"]] == [.5, .05, .25, .04]).all(axis=None)
     assert (twice[["left", "left_se"]] == [.25, .04]).all(axis=None) and twice.share.tolist() == (twice.value / (twice.value + .25)).tolist()
-    (_, some, one, _), (_, others, two, _) = spied["below"]
-    assert len(some) == 7 and [rule.kind for rule in others] == ["knowledge_gradient", "patient"]
+    (_, leading, one, _), (_, rest, _, _), (_, both, two, _) = spied["below"]
+    assert (len(leading), len(rest)) == (1, 6) and [rule.kind for rule in both] == ["knowledge_gradient", "patient"]
     assert one == shortfall.Effort(800) and two == shortfall.Effort(200, outer=2)
 
 
@@ -325,3 +326,13 @@ def test_combinations_have_the_policies_beside_the_bounds_for_either_prior(spied
     seeds = [spied["below"][0][3], *(args[-1] if not named else named["seed"] for _, _, args, named in spied["bounds"][1:3])]
     assert len(set(seeds)) == 3
 
+
+def test_constant_noise_and_fifty_topics_have_the_same_columns_and_sizes_that_they_can_afford(spied):
+    found = published.others()
+    assert [*zip(found.instance, found.cost)][::6] == [("constant noise", 3.5), ("constant noise", 3.8), ("constant noise", 4.0),
+                                                       ("fifty topics", .25), ("fifty topics", .35)]
+    assert list(found.columns) == list(published.combinations().columns)
+    assert [problem.noise == "constant" for problem, *_ in spied["evaluate"][:5]] == 3 * [True] + 2 * [False]
+    assert [users for *_, users, _, _, _ in spied["evaluate"][:5]] == 3 * [4096] + 2 * [1024]
+    sampled = [named["items"] for name, _, _, named in spied["bounds"] if name == "dual_first"][:5]
+    assert sampled == 3 * [None] + 2 * [512]

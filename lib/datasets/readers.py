@@ -52,8 +52,10 @@ def open_bytes(path):
     Raises
     ------
     ValueError
-        An archive, a workbook or another file that holds no lines of text: what it is, and what to do.
+        A folder, an archive, a workbook or another file that holds no lines of text: what it is, and what to do.
     """
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder: give a file")
     raw = open(path, "rb")
     packed = raw.peek(2)[:2] == GZIP
     stream = gzip.GzipFile(fileobj=raw) if packed else raw
@@ -252,8 +254,8 @@ def _header(path, lines, required, aliases):
     if text.count('"') % 2:
         raise ValueError(f"{where}: a quote is opened in the header and not closed in {len(taken)} lines; it begins "
                          f"{shown(text)}")
-    raise ValueError(f"{where}: the header must hold the columns {', '.join(required)}, separated by commas, semicolons "
-                     f"or tabs; it is {shown(text.strip(), 300)}")
+    what = f"it is {shown(text.strip(), 300)}" if text else "the file is empty"
+    raise ValueError(f"{where}: the header must hold the columns {', '.join(required)}, separated by commas, semicolons or tabs; {what}")
 
 
 def _cells(lines, separator):

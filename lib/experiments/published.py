@@ -3,9 +3,10 @@
 Two kinds of table.  TABLES hold an experiment as `lib.experiments.run` gives it: every cost, policy and alpha.  SHARP
 hold the tuned policies of one of them again, on other users and with a control variate (`lib.bound.penalty`), beside
 the tightest bound of `lib.bound.duality`, on the same lives where that can be (`lib.experiments.shortfall`).  The table
-"combinations" does so for two instances on which all bounds are loose, "alignment" has the paper's policies on items more or less
-aligned with a basis, "theorem" every version of Theorem 1, "unsampled" the bounds that rest on no sample, "gittins" certified
-indices, "robustness" policies where the model is wrong, and "many_users" services that learn the prior while they serve.
+"combinations" does so for two instances on which all bounds are loose, "others" for constant noise and for fifty topics; "alignment" has the
+paper's policies on items more or less aligned with a basis, "theorem" every version of Theorem 1, "unsampled" the bounds that rest on no
+sample, "gittins" certified indices, "robustness" policies where the model is wrong, and "many_users" services that learn the prior while
+they serve.
 All draws are other than those of the book's own runs, so that the two can be compared.
 """
 import argparse
@@ -27,7 +28,9 @@ FOLDER = Path(__file__).parents[2] / "data" / "results"
 TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_held_out", "documents_50")
 SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": (.2, .24, .29, .34, .39, .44)}
 SEED = 2016                                     # the book's own runs start from small numbers
-SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16}          # of the sharp tables
+SIZES = {"tuning": 1024, "users": 4096, "paths": 8000, "outer": 16, "items": 1024}       # of the sharp tables
+FIFTY = {"tuning": 256, "users": 1024, "paths": 2000, "items": 256}         # with fifty features
+LEADING, FEWER = 3, 8                       # policies that meet all the lives of a shortfall; the others meet one in so many
 SECOND = {"ratings": (3.8, 3.9, 4.0), "documents": ()}     # costs at which few items are worth the first forward: two exact ones are affordable
 TWICE = ("Knowledge gradient", "Patient lookahead")                 # policies for which they are made exact
 TOL = 1e-2                                  # of Theorem 1 where the book's own runs leave it out
@@ -106,16 +109,19 @@ def judged(problem, arms, sizes, rival, twice=()):
     found = comparison.evaluate(problem, arms.values(), sizes["users"], specs.PAPER, (SEED, EVALUATION, 1), reference=list(arms).index(rival))
     limit = bound.full_first(problem, sizes["paths"] // 8, (SEED, BOUND))
     if limit.mean > 0:
-        limit = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"])
+        items = 2 * sizes["items"] if len(problem.items) > shortfall.EVERY else None
+        limit = bound.dual_first(problem, sizes["paths"], seed=(SEED, BOUND), sequences=sizes["paths"], items=items)
     out = pd.DataFrame({"policy": list(arms), "alpha": list(map(runner.weight, arms.values())), "users": sizes["users"],
                         "value": found.value.mean, "se": found.value.se, "over_ucb": found.lead.mean, "over_ucb_se": found.lead.se,
                         "bound": limit.mean, "bound_se": limit.se, "limit": limit.upper})
     out[["short", "short_se", "second", "second_se"]] = np.nan
-    one, both = shortfall.Effort(sizes["paths"]), shortfall.Effort(sizes["paths"] // 4, outer=sizes["outer"])
-    steady = {name for name, rule in arms.items() if shortfall.stationary(rule)} if limit.mean > 0 else set()
-    for some, effort in (steady - set(twice), one), (steady & set(twice), both):
-        if some:
-            rows = out.policy.isin(some)
+    one = shortfall.Effort(sizes["paths"], items=sizes["items"])
+    few, both = one._replace(paths=one.paths // FEWER, items=one.items // FEWER), one._replace(paths=one.paths // 4, outer=sizes["outer"])
+    steady = out.policy.map(lambda name: shortfall.stationary(arms[name])) & (limit.mean > 0)
+    twice = steady & out.policy.isin(twice)
+    leading = steady & ~twice & out.index.isin(out.value[steady].nlargest(LEADING).index)
+    for rows, effort in (leading, one), (steady & ~twice & ~leading, few), (twice, both):
+        if rows.any():
             least = shortfall.stages(problem, [arms[name] for name in out.policy[rows]], effort, (SEED, BOUND, 4))
             for column, stage in zip(("short", "second"), least):
                 out.loc[rows, [column, f"{column}_se"]] = np.column_stack(stage)
@@ -141,14 +147,27 @@ def once(rows):
     return shared(rows.assign(second=np.nan, second_se=np.nan))
 
 
+def beside_bounds(instance, problem, sizes, twice=()):
+    """The policies of BEYOND, tuned, on a problem: `instance`, a name, and `cost`, the columns of `judged`, full observation and its se."""
+    rows = judged(problem, tuned(problem, BEYOND, sizes), sizes, BEYOND[0].name, twice)
+    full = bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0))
+    found = rows.assign(instance=instance, cost=problem.cost, full=full.mean, full_se=full.se)
+    return found[["instance", "cost", *rows.columns, "full", "full_se"]]
+
+
 def combinations(sizes=None):
-    """Policies and bounds where both prior and items are hard (`problems.combinations`): `instance`, the columns of `judged`, `full`."""
-    sizes, found = {**SIZES, **(sizes or {})}, []
-    for instance, correlated in (("independent", False), ("correlated", True)):
-        problem = problems.combinations(correlated)[0]
-        rows = judged(problem, tuned(problem, BEYOND, sizes), sizes, BEYOND[0].name, TWICE)
-        full = bound.full_observation(problem, sizes["paths"], (SEED, BOUND, 0))
-        found.append(rows.assign(instance=instance, full=full.mean, full_se=full.se)[["instance", *rows.columns, "full", "full_se"]])
+    """`beside_bounds` where both prior and items are hard (`problems.combinations`)."""
+    sizes = {**SIZES, **(sizes or {})}
+    return pd.concat([beside_bounds(instance, problems.combinations(correlated)[0], sizes, TWICE)
+                      for instance, correlated in (("independent", False), ("correlated", True))], ignore_index=True)
+
+
+def others(sizes=None):
+    """`beside_bounds` on the ratings with noise that is alike for all items, and on documents of fifty topics."""
+    sizes, smaller = {**SIZES, **(sizes or {})}, {**SIZES, **FIFTY, **(sizes or {})}
+    even, fifty = problems.rated(noise="constant")[0], specs.build(specs.SPECS["documents_50"])[0]
+    found = [beside_bounds("constant noise", even._replace(cost=cost), sizes, twice) for cost, twice in ((3.5, ()), (3.8, TWICE), (4.0, TWICE))]
+    found += [beside_bounds("fifty topics", fifty._replace(cost=cost), smaller) for cost in (.25, .35)]
     return pd.concat(found, ignore_index=True)
 
 
@@ -192,7 +211,7 @@ def tables(folder=FOLDER):
     for name, costs in SHARP.items():
         makers[f"{name}_sharp"] = lambda name=name, costs=costs: pd.concat(
             [sharp(name, rows) for cost, rows in load(name, folder).groupby("cost") if cost in costs])
-    return makers | {"combinations": combinations, "alignment": alignment, "theorem": theorem.theorem,
+    return makers | {"combinations": combinations, "others": others, "alignment": alignment, "theorem": theorem.theorem,
                      "unsampled": unsampled.unsampled, "gittins": indices.gittins, "robustness": robustness.table,
                      "many_users": many_users.many_users}
 

@@ -16,9 +16,10 @@ from lib.experiments import comparison, problems, specs
 from lib.posterior import variances
 from lib.problem import Estimate, Problem, as_count, as_made, checked, effective_horizon, noise_factors
 
-INSTANCES = (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5))
+INSTANCES = (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5), ("documents", .34))
 SIZES = {"tuning": 1024, "users": 6144, "sequences": 1000}
-SMALLER = {"simulated": {"tuning": 256, "users": 1536, "sequences": 40}}    # a hundred features
+SMALLER = {"simulated": {"tuning": 256, "users": 1536, "sequences": 40},     # a hundred features
+           "documents": {"tuning": 512, "users": 3072, "sequences": 200}}    # 25,093 items
 FORGET = .05                # share of the variance that forgetful policies take to be drawn anew between two arrivals
 MODEL, BEST, AGING = "as the model says", "Knows the truth", ", forgetting"
 KNOWN = "UCB", "DTD-UCB", "DTD-DP", "Knowledge gradient"      # families among which the informed policy is chosen
