@@ -115,27 +115,30 @@ def link(env, name):
 def table(heads, rows):
     """A table whose first column is text and whose others are numbers."""
     head = nodes.thead("", row(*map(nodes.Text, heads)))
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=60 if n == 0 else 20) for n in range(len(heads))), head, nodes.tbody("", *rows),
+    group = nodes.tgroup("", nodes.colspec(colwidth=60), *(nodes.colspec(colwidth=20) for _ in heads[1:]), head, nodes.tbody("", *rows),
                          cols=len(heads))
     return nodes.table("", group, classes=["colwidths-auto"])
 
 
 def seconds_table(env):
     """Seconds of each chapter in this build and, where that was measured, at publication size."""
-    columns = [times(env)] + [known for known in [record()["seconds"]] if known]
-    rows = [row(link(env, name), *(nodes.Text(f"{column[name]:.0f}" if name in column else "") for column in columns)) for name in columns[0]]
+    here, kept = times(env), record()["seconds"]
+    columns = [here, kept] if kept else [here]
+    rows = [row(link(env, name), *(nodes.Text(f"{column[name]:.0f}" if name in column else "") for column in columns)) for name in here]
     rows.append(row(nodes.Text("all chapters"), *(nodes.Text(f"{sum(column.values()):.0f}") for column in columns)))
     return table(["chapter", "seconds", "at publication size"][:1 + len(columns)], rows)
 
 
 def numbers_table(env):
     """Headline numbers of this build beside those at publication size: a list of a table, or an empty one where there are none."""
-    here, kept = numbers(env), record()["numbers"]
+    kept = record()["numbers"]
+    here = numbers(env) if kept else {}
     rows = []
     for chapter, key, digits, words in HEADLINES:
         name = f"{chapter}/{key}"
         if name in here and name in kept:
-            rows.append(row(nodes.Text(words), *(nodes.Text("{:.{d}f} ± {:.{d}f}".format(*pair, d=digits)) for pair in (here[name], kept[name]))))
+            texts = [f"{number:.{digits}f} ± {half:.{digits}f}" for number, half in (here[name], kept[name])]
+            rows.append(row(*map(nodes.Text, (words, *texts))))
     return [table(["number, ± 95 %", "this build", "at publication size"], rows)] if rows else []
 
 

@@ -171,7 +171,8 @@ def _of_sampled(problem, rules, effort, seed):
     """The one stage from a stratified sample of items: bound and policies on the same, neighbours giving the error."""
     m = duality.as_even("items", effort.items, 4)
     sampled = catalogue.sample(problem, m, effort.paths, (*seed, 0))
-    chosen, firsts = sampled[0], forwarded_first(problem, rules, sampled[0])
+    chosen = sampled[0]
+    firsts = forwarded_first(problem, rules, chosen)
     first = duality.charged(problem, sampled, effort.paths, effort.inner, effort.effort, (*seed, 0), firsts.any(axis=0))
     values, some = first.values + first.full.mean, np.flatnonzero(firsts.any(axis=0))
     lost = np.zeros(firsts.shape)
