@@ -149,3 +149,16 @@ def test_letters_have_nine_pixels_on_a_phone(browser, server, name):  # noqa: F8
     })""")
     phone.context.close()
     assert found and all(letter >= 9 for _, letter in found), found
+
+
+def test_no_letters_of_slices_lie_on_others_where_a_legend_is_long():
+    names = [f"a policy with number {n}" for n in range(8)]
+    curves = {name: (np.ones(6), np.zeros(6)) for name in names}
+    with narrow.narrowed():
+        figure = figures.slices([("drift", (0, .01, .02, .05, .1, .2), curves)], "total discounted reward", columns=1)
+    figure.draw_without_rendering()
+    axes, legend = figure.axes[0], figure.legends[0]
+    ticks = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert not any(one.overlaps(other) for one, other in zip(ticks, ticks[1:])) and len(ticks) >= 4
+    name = axes.yaxis.label.get_window_extent()
+    assert not name.overlaps(legend.get_window_extent()) and name.height < axes.get_window_extent().height

@@ -250,6 +250,23 @@ def share_dots(names, series, goal):
     return figure
 
 
+def tick_labels(places, values):
+    """Each of the increasing `values` as text, but "" where its place on the axis is too near to the last that has one.
+
+    Examples
+    --------
+    >>> tick_labels([0, .01, .02, .2], [0, .01, .02, .2])
+    ['0', '', '0.02', '0.2']
+    """
+    least = (.15 if NARROW.get() else .07) * (places[-1] - places[0])
+    texts, last = [], -np.inf
+    for place, value in zip(places, values):
+        shown = place - last >= least
+        texts.append(f"{value:.3g}" if shown else "")
+        last = place if shown else last
+    return texts
+
+
 def words_on(colour):
     """Black or white, whichever reads better on a colour (relative luminance, WCAG 2)."""
     red, green, blue = (c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(colour))
@@ -363,7 +380,8 @@ def slices(panels, ylabel, level=0.0, sharey=True, columns=4):
     """
     beside = 1 if NARROW.get() else min(columns, len(panels))
     down = -(-len(panels) // beside)
-    figure, grid = canvas(beside, down, width=9.5 if beside > 1 else 6, height=.6 + 2.4 * down, sharey=sharey)
+    names = -(-len(panels[0][2]) // across(5))              # lines of the legend, for two of which there is room
+    figure, grid = canvas(beside, down, width=9.5 if beside > 1 else 6, height=.6 + 2.4 * down + .45 * max(names - 2, 0), sharey=sharey)
     for axes, (xlabel, x, curves) in zip(grid.flat, panels):
         x = np.asarray(x, dtype=float)
         for position, (name, (means, errors)) in enumerate(curves.items()):
@@ -373,11 +391,14 @@ def slices(panels, ylabel, level=0.0, sharey=True, columns=4):
         axes.axhline(level, color=BLACK, linewidth=.8)
         if x.min() > 0 and x[-1] >= 8 * x[0]:
             axes.set_xscale("log")
-        axes.set_xticks(x, [f"{value:.3g}" for value in x])
+        axes.set_xticks(x, tick_labels(axes.transScale.transform(np.column_stack([x, x]))[:, 0], x))
         axes.minorticks_off()
         axes.set_xlabel(xlabel)
     for axes in grid.flat[len(panels):]:
         axes.set_axis_off()
-    figure.supylabel(ylabel, fontsize=10)
+    if len(panels) == 1:
+        grid[0, 0].set_ylabel(ylabel)
+    else:
+        figure.supylabel(ylabel, fontsize=10)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=across(5), fontsize=9)
     return figure
