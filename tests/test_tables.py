@@ -16,6 +16,7 @@ from lib.tables import tabulate
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.md"))
+REFERENCES = sorted((ROOT / "tests" / "reference").glob("*.ipynb"))
 WIDEST = 180                            # characters of a row of a table, some 1,100 pixels where a printed line has 624
 FRAME = pd.DataFrame({"cost": [.5, 1.0, 1.5], "mean": [.73806, -1234.5, np.nan], "se": [.00204, .5, .1],
                       "users": [40_000, 7, 0], "note": ["a<b & c", None, "x"], "kept": [True, False, True]})
@@ -177,25 +178,24 @@ def test_no_chapter_prints_a_frame_or_shows_one_as_it_is(path):
             assert not ends_in_a_frame(tree.python(cell.source)), cell.source
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def outputs(path):
+    """The code of a cell, an output's type and its text, for each output that the reference at `path` holds."""
+    return [(cell.source, output.output_type, output.get("data", {}).get("text/plain", ""))
+            for cell in nbformat.read(path, 4).cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
 def test_no_cell_of_a_chapter_ends_in_a_raw_frame(path):
     """The references hold a result's text: a text of several columns is of a table that `tabulate` made."""
-    reference = ROOT / "tests" / "reference" / f"{path.stem}.ipynb"
-    if not reference.exists():
-        return
-    for cell in nbformat.read(reference, 4).cells:
-        for output in cell.get("outputs", []) if cell.cell_type == "code" else []:
-            if output.output_type == "execute_result":
-                assert not raw_frames(tree.python(cell.source), output.data.get("text/plain", "")), cell.source
+    for code, kind, text in outputs(path):
+        assert kind != "execute_result" or not raw_frames(tree.python(code), text), code
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "reference").glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
 def test_no_table_is_wider_than_a_printed_page(path):
     """In smaller letters, which are half as large at most: `_ext/pdf.py` measures the pages, this warns where no browser is."""
-    for cell in nbformat.read(path, 4).cells:
-        for output in cell.get("outputs", []) if cell.cell_type == "code" else []:
-            lines = output.get("data", {}).get("text/plain", "").splitlines()
-            assert max(map(len, lines), default=0) <= WIDEST, lines[0]
+    for _, _, text in outputs(path):
+        assert max(map(len, text.splitlines()), default=0) <= WIDEST, text
 
 
 def test_the_two_checks_see_what_they_are_for():
