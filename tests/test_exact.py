@@ -42,7 +42,7 @@ def test_one_feature_is_the_dynamic_program():
 
 @pytest.mark.parametrize("cost", [-0.2, 0.2, 0.6])
 def test_the_simulation_agrees(cost):
-    p, users = small(cost), 20_000
+    p, users = small(cost), 8_000
     got = simulate.replicate(p, EVERY, users, seed=7)
     low, high = simulate.truncation(p)
     for policy, rewards in zip(EVERY, got):
