@@ -6,9 +6,11 @@ the functions of lib that its cell calls.
 """
 import ast
 from base64 import b64decode
+from contextlib import suppress
 from functools import lru_cache
 import hashlib
 from pathlib import Path
+from pkgutil import resolve_name
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -115,7 +117,15 @@ def called(chapter):
         code = tree.python(cell.source)
         heads = [ast.unparse(node.func) for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
         parts = [(names.get(head.split(".")[0]), head.partition(".")[2]) for head in heads]
-        yield cell, sorted({".".join(filter(None, part)) for part in parts if part[0]})
+        yield cell, sorted(filter(of_lib, {".".join(filter(None, part)) for part in parts if part[0]}))
+
+
+def of_lib(name):
+    """Whether a dotted name is that of a function or class of lib, and not of a method of what lib returns or holds."""
+    with suppress(ImportError, AttributeError, ValueError):
+        found = resolve_name(name)
+        return callable(found) and str(found.__module__).startswith("lib.")
+    return False
 
 
 @lru_cache

@@ -83,7 +83,7 @@ class Play {
     this.user = this.game.users[number];
     this.belief = { mu: this.game.mu, Sigma: this.game.Sigma };
     this.forwarded = [];
-    this.told.textContent = `Forwarding pays the rating minus ${this.game.cost}; discarding pays nothing and shows nothing.`;
+    this.told.textContent = `Forwarding pays what the item is worth to the user minus ${this.game.cost} and shows a rating; discarding pays and shows nothing.`;
     this.end.replaceChildren();
     [this.go, this.stop].forEach(button => { button.disabled = false; });
     this.next.hidden = true;

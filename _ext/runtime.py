@@ -30,6 +30,7 @@ HEADLINES = (           # a chapter, the key of a number that it glued (KEY_half
     ("own_stream", "earned", 3, "recommended policy on a reader's own stream"),
     ("beyond_policies", "rated_kg", 1, "knowledge gradient on the ratings, % of UCB's gain"),
     ("beyond_policies", "docs_kg", 1, "knowledge gradient on the documents, % of UCB's gain"),
+    ("beyond_policies", "scores_ahead", 1, "lookahead on scores minus knowledge gradient on the ratings, both tuned, % of UCB's gain"),
     ("where_each_wins", "lead_aligned", 1, "lead of DTD-UCB on aligned items, points"),
     ("sensitivity", "noise_high", 1, "loss by a noise level three times too high, %"),
     ("robustness", "blind", 1, "loss by not knowing of a drift, %"),

@@ -276,10 +276,10 @@ def test_the_code_of_a_chapter_leaves_out_options_and_magics():
 def test_the_index_of_figures_names_the_functions_behind_each(tmp_path):
     cells = ["from lib import dp, figures as draw\nfrom lib.bound import hindsight\nimport numpy as np",
              "---\nmystnb:\n  figure:\n    name: fig-a\n    caption: A.\n---\n%time\n"
-             "fig = draw.lines(np.zeros(3), hindsight(p))\nglue('a', fig, display=False)",
+             "fig = draw.slices(np.zeros(3), hindsight(p).round(), dp.__name__.strip())\nglue('a', fig, display=False)",
              "---\nmystnb:\n  figure: {name: fig-b, caption: B.}\n---\nplt.plot(x)"]
     text = "---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\n---\n\n" + "\n\n".join(
         f"```{{code-cell}} ipython3\n{cell}\n```" for cell in cells)
     (tmp_path / "one.md").write_text(text)
-    functions = ["lib.bound.hindsight", "lib.figures.lines"]
+    functions = ["lib.bound.hindsight", "lib.figures.slices"]         # no methods of what these return
     assert captions.makers(tmp_path / "one.md") == {"fig-a": functions, "a": functions, "fig-b": []}
