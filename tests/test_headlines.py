@@ -4,13 +4,14 @@ Glued numbers are read from the references, published ones from data/results wit
 """
 import ast
 import csv
-from math import sqrt
+from math import hypot, sqrt
 from pathlib import Path
 import re
 
 import jupytext
 import nbformat
 import pytest
+import runtime
 import tree
 
 from lib.experiments import ledger
@@ -132,6 +133,13 @@ def test_shares_of_bounds_in_answers_are_shares():
     assert 50 < glued("ratings")["share"] < glued("ratings")["share_tight"] < 100
     bounds = glued("beyond_bounds")
     assert bounds["ml_old"] < bounds["ml_new"] < bounds["ml_new"] + bounds["ml_new_half"] < 100
+
+
+@pytest.mark.parametrize("chapter, key", [headline[:2] for headline in runtime.HEADLINES])
+def test_headline_numbers_agree_with_those_at_publication_size(chapter, key):
+    """Less than four standard errors apart, that is twice the joint half of a 95 % interval; the larger run knows better."""
+    found, (kept, error) = glued(chapter), runtime.record()["numbers"][f"{chapter}/{key}"]
+    assert abs(found[key] - kept) < 2 * hypot(found[f"{key}_half"], error) and error <= found[f"{key}_half"]
 
 
 def bands(code):
