@@ -138,7 +138,7 @@ def numbers_table(env):
     for chapter, key, digits, words in HEADLINES:
         name = f"{chapter}/{key}"
         if name in here and name in kept:
-            texts = [f"{number:.{digits}f} ± {half:.{digits}f}" for number, half in (here[name], kept[name])]
+            texts = [f"{number:.{digits}f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{half:.{digits}f}" for number, half in (here[name], kept[name])]
             rows.append(row(*map(nodes.Text, (words, *texts))))
     return [table(["number, ± 95 %", "this build", "at publication size"], rows)] if rows else []
 

@@ -70,7 +70,7 @@ def test_a_build_at_publication_size_keeps_its_times_and_headline_numbers(tmp_pa
     runtime.keep_record(SimpleNamespace(env=env), None)
     assert runtime.record() == {"seconds": {"chapters/play": 71, "chapters/bound": 8}, "numbers": {"play/top": [1.7414, .0403]}}
     table, = runtime.numbers_table(env)
-    assert table.astext().split("\n\n")[-2:] == ["1.741 ± 0.040"] * 2
+    assert table.astext().split("\n\n")[-2:] == ["1.741\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.040"] * 2
     assert "at publication size" in runtime.seconds_table(env).astext()
 
 
