@@ -1,11 +1,19 @@
 // What scrolls sideways can be reached and scrolled from the keyboard, and says what it is; so does what unfolds the contents.
 "use strict";
 (() => {
-  const BOXES = ".pst-scrollable-table-container, div.math, .cell_output, .output, .cell_output pre, div.highlight pre, mjx-container, figure";
+  const BOXES = ".pst-scrollable-table-container, div.math, span.math.wide, .cell_output, .output, .cell_output pre, div.highlight pre, mjx-container, figure";
   const name = box => box.querySelector("figcaption, caption")?.textContent.trim().slice(0, 80)
-    || (box.querySelector("table") ? "Table" : box.matches("div.math, mjx-container") ? "Formula" : box.matches("div.highlight pre") ? "Code" : "Output");
+    || (box.querySelector("table") ? "Table" : box.matches(".math, mjx-container") ? "Formula" : box.matches("div.highlight pre") ? "Code" : "Output");
+
+  function widen() {                                    // by what is drawn: hidden text for screen readers is wider still
+    document.querySelectorAll(".bd-article span.math").forEach(line => {
+      const drawn = line.querySelector("mjx-container");
+      line.classList.toggle("wide", Boolean(drawn) && drawn.getBoundingClientRect().width > line.clientWidth + 1);
+    });
+  }
 
   function reach() {
+    widen();
     document.querySelectorAll(".bd-article").forEach(article => article.querySelectorAll(BOXES).forEach(box => {
       const scrolls = box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX);
       if (scrolls && !box.hasAttribute("tabindex")) {

@@ -68,6 +68,11 @@ PROBLEMS = r"""() => {
     if (!e.complete || e.naturalWidth === 0) found.push("broken picture: " + e.src);
     if (!e.hasAttribute("alt")) found.push("picture without alt attribute: " + e.src);
   });
+  all(".bd-article span.math").forEach(e => {
+    const drawn = e.querySelector("mjx-container");
+    if (drawn && drawn.getBoundingClientRect().width > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "auto")
+      found.push("formula cut: " + e.textContent.slice(0, 60));
+  });
   const root = document.documentElement;
   if (root.scrollWidth > root.clientWidth + 1)
     found.push(`page is ${root.scrollWidth} pixels wide on a screen of ${root.clientWidth}`);
@@ -326,6 +331,7 @@ def test_defects_on_a_page_are_found(one):
                '<img src="no.png" alt="../_images/no.png">', '<img src="no.png">',
                '<img src="https://elsewhere.example/x.png" alt="a">',
                '<figure><img src="no.png" alt="a" style="filter: blur(1px)"><figcaption>.</figcaption></figure>',
+               '<div style="width: 40px"><span class="math">\\(abcdefghijkl\\)</span></div>',
                '<div style="width: 4000px">wide</div>']
     one.page.evaluate("""async html => {
         const e = document.createElement("div");
@@ -338,7 +344,7 @@ def test_defects_on_a_page_are_found(one):
     one.settle()
     found = one.problems()
     for message in ("broken formula", "undefined macro", "formula not typeset", "formula left as text",
-                    "broken picture", "picture without alt text", "picture without alt attribute",
+                    "formula cut", "broken picture", "picture without alt text", "picture without alt attribute",
                     "picture without caption", "404: ", "dimmed by the theme", "request leaves the machine",
                     "request failed", "pixels wide", "console: oh", "script: ah"):
         assert any(message in problem for problem in found), (message, found)
