@@ -105,7 +105,7 @@ def modules(root, names):
         If a name is of the project but not of lib: its edits would go unseen.
     """
     for first in sorted({name.split(".")[0] for name in names} - {"lib"}):
-        if (root / first).is_dir() or (root / f"{first}.py").is_file():
+        if any((root / first).glob("*.py")) or (root / f"{first}.py").is_file():
             raise ValueError(f"a chapter imports {first}: of this project it may import lib alone")
     found = closure(import_graph(root), names)
     return sorted(filter(None, (source(root, module) for module in found)))
