@@ -4,6 +4,7 @@ Glued numbers are read from the references, published ones from data/results wit
 """
 import ast
 import csv
+from functools import lru_cache
 from math import hypot, sqrt
 from pathlib import Path
 import re
@@ -22,6 +23,7 @@ GLUE = re.compile(r"\{glue:text\}`(?:(\w+)\.md::)?(\w+)(?::([^`]*))?`")
 HALF = re.compile(r"1\.96|196|half|HALF", re.IGNORECASE)
 
 
+@lru_cache
 def glued(chapter):
     """{key: value} of what a chapter glued, from its reference."""
     found = {}
