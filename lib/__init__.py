@@ -30,13 +30,13 @@ def _mentioned(text, package):
 
 
 def kernel_sources(root=ROOT):
-    """The files of lib that import numba, or a decorator `jit` made with it, and all of lib that these import, at whatever depth: sorted paths."""
+    """The files of lib that import numba, or a decorator of lib.compiled, and all of lib that these import, at whatever depth: sorted paths."""
     paths = {}
     for path in (root / "lib").rglob("*.py"):
         paths[".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")] = path
     texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
     mentions = {name: set(_mentioned(text, paths[name].relative_to(root).parent.parts)) for name, text in texts.items()}
-    ahead = {name for name, names in mentions.items() if any(re.search(r"^numba|\bjit$", other) for other in names)} | {"lib"}
+    ahead = {name for name, names in mentions.items() if any(re.search(r"^numba|jit$", other) for other in names)} | {"lib"}
     found = set()
     while ahead:
         parts = ahead.pop().split(".")

@@ -6,9 +6,10 @@ interval that covers 95 % then uses Student's quantile with n - 1 degrees of fre
 A control variate is a variable of known mean zero that goes along with the values.  Values less a multiple of it have
 the same mean and a smaller variance; the multiple is the slope of a regression (Glasserman 2003, section 4.1).
 """
+from decimal import ROUND_CEILING, Context, Decimal
+
 import numpy as np
-from scipy.special import ndtri, stdtrit
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from lib.problem import Estimate, as_choice, as_count, as_floats, as_numbers, as_scalar
 
@@ -76,7 +77,7 @@ def half_width(se, count=np.inf):
     >>> half_width(1.0).round(3), half_width(1.0, 5).round(3)
     (np.float64(1.96), np.float64(2.776))
     """
-    return student.ppf(.975, _size("count", count, 2) - 1) * _numeric("se", se, 0)
+    return stdtrit(_size("count", count, 2) - 1, .975) * _numeric("se", se, 0)
 
 
 def upper_limit(mean, se, df=np.inf):
@@ -97,7 +98,56 @@ def upper_limit(mean, se, df=np.inf):
     df = _size("df", df, 0)
     if not df > 0:
         raise ValueError(f"df is {df}: it must be positive")
-    return _numeric("mean", mean) + (stdtrit(df, .95) if np.isfinite(df) else ndtri(.95)) * _numeric("se", se, 0)
+    return _numeric("mean", mean) + stdtrit(df, .95) * _numeric("se", se, 0)
+
+
+def rounded_up(value, digits):
+    """The least number of `digits` decimals that is not below `value`: how an upper bound is printed.
+
+    What is rounded is the shortest decimal number that stands for the float, so that .07 stays .07; nan and infinities stay too.
+
+    Parameters
+    ----------
+    value : array-like (...)
+    digits : int
+        From 0 to 15.
+
+    Returns
+    -------
+    float or ndarray (...)
+
+    Raises
+    ------
+    ValueError
+        For what is no number, or another number of decimals.
+
+    Examples
+    --------
+    >>> rounded_up(.12301, 3), rounded_up(.07, 2), rounded_up(-.129, 2)
+    (np.float64(0.124), np.float64(0.07), np.float64(-0.12))
+    """
+    last, exact = Decimal(1).scaleb(-as_count("digits", digits, 0, 15)), Context(prec=400, rounding=ROUND_CEILING)
+
+    def one(number):
+        return float(Decimal(repr(float(number))).quantize(last, context=exact)) + 0.0 if np.isfinite(number) else number
+
+    return np.vectorize(one, otypes=[float])(_numeric("value", value))[()]
+
+
+def rounded_down(value, digits):
+    """The greatest number of `digits` decimals that is not above `value`: how a lower bound is printed (see `rounded_up`).
+
+    Raises
+    ------
+    ValueError
+        As `rounded_up`.
+
+    Examples
+    --------
+    >>> rounded_down(.12399, 3)
+    np.float64(0.123)
+    """
+    return -rounded_up(-_numeric("value", value), digits) + 0.0
 
 
 def betting_limit(values, most, level=.95):

@@ -7,34 +7,33 @@ For z < 0 it is a difference of numbers up to z^2 times as large: its relative e
 """
 import math
 
-import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
+from lib.compiled import jit
+
 PHI0, ROOT = 0.3989422804014327, 0.7071067811865476     # normal density at 0; 1/sqrt(2)
 
-kernel = nb.njit(nogil=True, cache=True, error_model="numpy")
 
-
-@kernel
+@jit
 def psi(z):
     """E (z + Z)^+."""
     return max(0.0, 0.5 * z * math.erfc(-z * ROOT) + PHI0 * math.exp(-0.5 * z * z))
 
 
-@kernel
+@jit
 def tail(z):
     """P(Z > z)."""
     return 0.5 * math.erfc(z * ROOT)
 
 
-@kernel
+@jit
 def gain(m, t):
     """E (m + t Z)^+ - m^+, what the option to stop at 0 is worth beside the better of m and 0; 0 where t <= 0."""
     return t * psi(-abs(m) / t) if t > 0 else 0.0
 
 
-@kernel
+@jit
 def excess(m, t):
     """E (m + t Z)^+; m^+ where t <= 0."""
     return max(m, 0.0) + gain(m, t)

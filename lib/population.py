@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.posterior import Belief, as_feedback, jit
+from lib.compiled import jit
+from lib.posterior import Belief, as_feedback
 from lib.problem import as_count, as_covariance, as_floats, as_scalar
 
 

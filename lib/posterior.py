@@ -22,11 +22,10 @@ from threading import Lock
 from typing import NamedTuple
 
 from cachetools import LRUCache, cached
-import numba
 import numpy as np
 
 from lib.cache import digest
-from lib.normal import kernel as jit
+from lib.compiled import inlined_jit, jit
 from lib.problem import as_count, as_covariance, as_floats, as_scalar, checked, noise_var as noise_vars
 from lib.streams import Purpose, draw_items, factor, generator
 
@@ -36,9 +35,6 @@ BLOCK = 2**20       # numbers in a block of rows
 CACHE = 2**20       # bytes that a core surely holds
 COARSE = 1e-9       # `noise_share` from which a covariance matrix can be kept
 FINEST = 1e-23      # and from which its square root can
-
-inlined_jit = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)   # handing over an Instance takes longer
-once_jit = numba.njit(nogil=True, error_model="numpy", inline="always")       # called in one place: not compiled alone too
 
 
 class Instance(NamedTuple):

@@ -1,6 +1,7 @@
 """Compiled code is never stale, wherever it is kept, and threads may ask for it at once."""
 import os
 from pathlib import Path
+import re
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,11 @@ def test_every_kernel_and_its_imports_are_in_the_key():
     keyed = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
              for path in lib.kernel_sources()}
     assert found <= keyed and len(keyed) < len(graph.modules)
+
+
+def test_how_kernels_are_compiled_is_said_in_one_file():
+    said = {path.name for path in (ROOT / "lib").rglob("*.py") if re.search(r"njit|@(nb|numba)\.", path.read_text())}
+    assert said == {"compiled.py"}
 
 
 def test_importing_lib_imports_no_library(tmp_path):

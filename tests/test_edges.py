@@ -337,6 +337,7 @@ CALLS = {
     "estimate.sample_mean": dict(values=([1.0, 3.0], "columns")),
     "estimate.half_width": dict(se=(1.0, "error"), count=(9, "size")),
     "estimate.upper_limit": dict(mean=(1.0, "mean"), se=(1.0, "error"), df=(9, "freedom")),
+    "estimate.rounded_up": dict(value=(1.0, "mean"), digits=(2, "place")), "estimate.rounded_down": dict(value=(1.0, "mean"), digits=(2, "place")),
     "estimate.betting_limit": dict(values=([.25, .5], "vector"), most=(1.0, "positive"), level=(.95, "share")),
     "estimate.degrees_of_freedom": dict(variances=([1.0, 2.0], "variances"), dfs=([4, 4], "freedoms")),
     "estimate.interval": dict(mean=(1.0, "mean"), se=(1.0, "error"), sign=("+", "text"), count=(9, "size")),

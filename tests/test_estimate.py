@@ -1,7 +1,9 @@
 """Means, errors and intervals against SciPy, least squares and plain loops."""
+from fractions import Fraction
 import math
 import statistics
 
+from hypothesis import given, strategies as st
 import numpy as np
 import pytest
 from scipy import stats
@@ -49,6 +51,20 @@ def regression(values, controls):
     slope = math.fsum((y - a) * (z - b) for y, z in zip(values, controls)) / math.fsum((z - b) ** 2 for z in controls)
     rest = math.fsum((y - a - slope * (z - b)) ** 2 for y, z in zip(values, controls))
     return a - slope * b, math.sqrt(rest / (n - 2) * (1 / n + b**2 / math.fsum((z - b) ** 2 for z in controls)))
+
+
+@given(value=st.floats(allow_infinity=False, allow_nan=False), digits=st.integers(0, 15))
+def test_what_is_rounded_outward_is_the_nearest_on_its_side(value, digits):
+    """In fractions of integers."""
+    exact, unit = Fraction(repr(value)), Fraction(1, 10**digits)
+    up, down = math.ceil(exact / unit) * unit, math.floor(exact / unit) * unit
+    assert estimate.rounded_up(value, digits) == float(up) and estimate.rounded_down(value, digits) == float(down)
+    assert estimate.rounded_up(float(up), digits) == float(up)
+
+
+def test_rounding_outward_keeps_shapes_and_what_is_no_number():
+    found = estimate.rounded_up([[.1234, np.nan], [-np.inf, -0.00001]], 3)
+    assert np.array_equal(found, [[.124, np.nan], [-np.inf, 0]], equal_nan=True) and not np.signbit(found[1, 1])
 
 
 def test_controlled_is_the_intercept_of_a_regression():

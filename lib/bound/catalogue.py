@@ -7,7 +7,7 @@ independent numbers with an upper limit; the chapter "Bounds beyond the paper" p
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from lib import streams
 from lib.bound import relaxations
@@ -98,6 +98,6 @@ def bounded(problem, first):
     slope = 1 - gamma * (values <= mean).mean()
     own = gamma * np.sqrt(strata_var(y))
     se = np.hypot(own, gamma * (values > mean).mean() * first.full.se) / slope
-    high = first.full.mean + student.ppf(1 - FULL_SHARE, first.df) * first.full.se
-    upper = crossing(first.values + high, gamma, student.ppf(1 - FIRST_SHARE, m // 2), first.most)
+    high = first.full.mean + stdtrit(first.df, 1 - FULL_SHARE) * first.full.se
+    upper = crossing(first.values + high, gamma, stdtrit(m // 2, 1 - FIRST_SHARE), first.most)
     return mean, float(se), max(upper, mean)

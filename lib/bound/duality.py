@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from lib import streams
 from lib.bound import catalogue, relaxations, theorem
@@ -296,7 +296,7 @@ def after(problem, x, y):
 def after_strata(problem, x, outer, rng):
     """The problems left after `outer` feedbacks on x, one from each of as many strata of equal probability."""
     mean, sd = problem.items[x] @ problem.mu, np.sqrt(variances(problem.items[[x]], problem.Sigma)[0] + noise_var(problem)[x])
-    return [after(problem, x, mean + sd * z) for z in norm.ppf((np.arange(outer) + rng.random(outer)) / outer)]
+    return [after(problem, x, mean + sd * z) for z in ndtri((np.arange(outer) + rng.random(outer)) / outer)]
 
 
 def without_rounding(Sigma):

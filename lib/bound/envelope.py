@@ -14,7 +14,8 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-from lib.normal import PHI0, ROOT, kernel
+from lib.compiled import jit
+from lib.normal import PHI0, ROOT
 
 CELLS = 4096        # of the table of touching points
 MARGIN = 1e-9       # by which they are raised, far above the rounding of the root
@@ -39,7 +40,7 @@ def touching_points():
     return np.array([points, *np.transpose([rise(1.0, t) for t in points])])
 
 
-@kernel
+@jit
 def rise(a, v):
     """F(v) and F'(v) for a >= 0 and v > 0."""
     s = math.sqrt(v)
@@ -50,7 +51,7 @@ def rise(a, v):
     return max(0.0, s * density - a * 0.5 * math.erfc(z * ROOT)), density / (2 * s)
 
 
-@kernel
+@jit
 def majorant(a, v, low, high, table):
     """The least concave majorant of F on [low, high] at v, and its slope there; from above, where the table is read between entries.
 

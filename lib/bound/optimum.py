@@ -22,10 +22,10 @@ from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from scipy.special import ndtr
 
+from lib.compiled import checked_jit
 from lib.dp.bellman import first_value
 from lib.normal import excess, expected_positive, psi
 from lib.problem import Bracket, as_floats, checked, noise_var
@@ -68,7 +68,7 @@ class Solved(NamedTuple):
     sds: np.ndarray     # (L, n) as in Layer
 
 
-@nb.njit(cache=True)
+@checked_jit
 def _ends(m1, m2, sds, setting):
     """Perfect information at mean (m1, m2), then commitment there: its value and its two slopes."""
     upper, lower, slope1, slope2 = 0.0, 0.0, 0.0, 0.0
@@ -83,7 +83,7 @@ def _ends(m1, m2, sds, setting):
     return upper, lower, slope1, slope2
 
 
-@nb.njit(cache=True)
+@checked_jit
 def _informed(m1, m2, spreads, weights, setting):
     """Perfect information held back: in block b of arrivals only `spreads[x, b]` of x.theta is known."""
     total = 0.0
@@ -94,7 +94,7 @@ def _informed(m1, m2, spreads, weights, setting):
     return total
 
 
-@nb.njit(cache=True)
+@checked_jit
 def _forward(m1, m2, x, layer, s, after, setting):
     """Bounds on x.m - cost + E V(s + e_x, m + d_x Z): the upper, then the lower plane's value and slopes.
 
@@ -129,7 +129,7 @@ def _forward(m1, m2, x, layer, s, after, setting):
     return high, low, slope1, slope2
 
 
-@nb.njit(cache=True)
+@checked_jit
 def _point(m1, m2, layer, s, after, setting, plane):
     """Bounds on V at one belief state: the upper is returned, `plane` receives the lower."""
     ceiling, plane[0], plane[1], plane[2] = _ends(m1, m2, layer.sds[s], setting)
@@ -160,7 +160,7 @@ def sweep_layer(layer, after, setting, last):
     return uppers, planes
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def sweep_state(s, layer, after, setting, last, out):
     """State s of a layer: fills its part of the two arrays of `sweep_layer`."""
     uppers, planes = out

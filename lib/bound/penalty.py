@@ -19,18 +19,17 @@ from heapq import heappop, heappush
 from math import sqrt
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from lib import streams
 from lib.bound.relaxations import compile_checked
+from lib.compiled import checked_jit, inlined_jit
 from lib.normal import excess, gain
 from lib.posterior import EXACT, blocks, dot, learn, project, shrink
 from lib.problem import as_count, as_numbers, as_positions, checked, effective_horizon, noise_var
 from lib.threads import by_rows
 
 READY, SKIP, FORWARD = range(3)     # an open node: to be expanded, or a skip or forward still to be carried out
-compiled = nb.njit(cache=True, nogil=True)          # where a division by zero is an error
 CUT = 6.0                           # standard deviations; what charges leave out of VOI is below 1e-10 of one
 
 
@@ -52,7 +51,7 @@ class Beliefs(NamedTuple):
     voi: np.ndarray      # (B, min(n, T)) values of information of the path's items, -1 where not computed yet
 
 
-@nb.njit(cache=True, forceinline=True)
+@inlined_jit
 def _explained(instance, j, Sigma, S, h):
     """What of the variance of x_j.theta under Sigma is gone under S, and what is left; h = S x_j."""
     left, prior = project(instance, j, S, h), 0.0
@@ -62,7 +61,7 @@ def _explained(instance, j, Sigma, S, h):
     return max(prior - left, 0.0), left
 
 
-@compiled
+@checked_jit
 def full_value(instance, mu, Sigma, ahead, steps):
     """FO(s), averaged over the arrivals in the rows of `ahead` (R, H), the first `steps` of each."""
     k, total = len(mu), 0.0
@@ -78,7 +77,7 @@ def full_value(instance, mu, Sigma, ahead, steps):
     return total / ahead.shape[0]
 
 
-@compiled
+@checked_jit
 def voi(instance, x, mu, Sigma, ahead, steps, cut):
     """VOI_x(s), averaged over the first `steps` arrivals in the rows of `ahead` (R, H).
 
@@ -110,7 +109,7 @@ def voi(instance, x, mu, Sigma, ahead, steps, cut):
     return total / ahead.shape[0]
 
 
-@compiled
+@checked_jit
 def numbered(items):
     """(T,) the items of a path by number, 0, 1, ... as they are met: columns for what a belief knows of them."""
     number, count = np.empty(len(items), np.int64), 0
@@ -125,7 +124,7 @@ def numbered(items):
     return number
 
 
-@compiled
+@checked_jit
 def search(instance, items, feedback, ahead, effort, room, endless):
     """The least total charge of any decisions along a path, or a number below it when effort or room runs out.
 
@@ -160,7 +159,7 @@ def search(instance, items, feedback, ahead, effort, room, endless):
     return heap[0][0]
 
 
-@compiled
+@checked_jit
 def follow(instance, items, feedback, ahead, decisions):
     """The total charge of given decisions when T items arrive in all: a skip looks at the arrivals left."""
     mu, Sigma, total, discount = instance.mu.copy(), instance.Sigma.copy(), 0.0, 1.0
@@ -177,7 +176,7 @@ def follow(instance, items, feedback, ahead, decisions):
     return total
 
 
-@compiled
+@checked_jit
 def least_of(instance, paths, effort, beliefs, endless):
     """(P,) `search` along each of the paths, with room for so many beliefs, after the feedback on its first item."""
     (P, T), k = paths.items.shape, len(instance.mu)
@@ -202,7 +201,7 @@ def some(paths, rows):
     return Paths(*(part[rows] for part in paths))
 
 
-@compiled
+@checked_jit
 def information_of(instance, ahead):
     """(P, 1 + n) FO(s_0) over the arrivals `ahead` (P, R, H), then VOI of each item; nothing is cut."""
     out = np.empty((len(ahead), 1 + len(instance.noise_var)))
@@ -223,7 +222,7 @@ def own_information(instance, items, ahead):
     return by_rows(lambda rows: own_of(instance, items[rows], ahead[rows]), len(items))
 
 
-@compiled
+@checked_jit
 def own_of(instance, items, ahead):
     """(m,) VOI of items (m,), each over arrivals of its own, ahead (m, R, H); nothing is cut."""
     out = np.empty(len(items))
@@ -232,7 +231,7 @@ def own_of(instance, items, ahead):
     return out
 
 
-@compiled
+@checked_jit
 def charges_of(instance, paths, decisions):
     """(A + 1, P) FO of the T arrivals in the rows of `ahead`, then the charges of decisions (A, P, T)."""
     A, P, T = decisions.shape

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from lib import posterior, streams
+from lib.compiled import jit
 from lib.estimate import sample_mean
 from lib.normal import expected_excess
 from lib.problem import Estimate, as_count, checked, effective_horizon
@@ -92,7 +93,7 @@ def most_observed(problem, horizon):
     return (1 + 1e-9) * (best + left * hindsight(problem))
 
 
-@posterior.jit
+@jit
 def revealed_sd(instance, index):
     """(sequences, horizon) sd of x_n.mu'_{n-1} when the ratings of all earlier items of a row of `index` are seen."""
     out, gain = np.empty(index.shape), np.empty(len(instance.mu))

@@ -13,8 +13,9 @@ from functools import lru_cache
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
+
+from lib.compiled import checked_jit
 
 REACH = 4.5             # standard deviations of a preference that the lattice has on either side
 LEVELS = 40             # precisions: what the lattice lacks shrinks with their number
@@ -89,7 +90,7 @@ def make_lattice(piece, probs, gamma, noise_sd):
                    shrink(points, np.subtract.outer(variances, variances) / step**2), first, share, begin)
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def solve_level(level, paid, probs, gamma, first, share, ahead, w, taken):
     """Bellman's equation at the means of one level by policy iteration: fills w (M,) and taken (M, n).
 
@@ -120,7 +121,7 @@ def solve_level(level, paid, probs, gamma, first, share, ahead, w, taken):
             w[j] = above / below
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def count_level(level, mass, probs, gamma, first, share, taken, counts, sent):
     """Add the forwards of one level to counts (n,), and to sent (L, M) the mass that they lead to; nine arguments, as above."""
     for j in range(mass.size):

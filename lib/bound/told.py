@@ -13,6 +13,7 @@ import numpy as np
 
 from lib import posterior, streams
 from lib.bound.relaxations import arrivals, compile_checked
+from lib.compiled import jit
 from lib.normal import expected_excess
 from lib.problem import as_count, as_numbers, checked
 
@@ -93,7 +94,7 @@ def full_observation_told(problem, sequences, seed, drift=0.0, spread=None, nois
     return gain @ problem.gamma ** np.arange(1, horizon + 1) + rest * later
 
 
-@posterior.jit
+@jit
 def age(Sigma, prior, drift):
     """The covariance of a belief one arrival later, in place: (1 - drift) Sigma + drift prior."""
     if drift > 0.0:
@@ -102,7 +103,7 @@ def age(Sigma, prior, drift):
                 Sigma[a, b] += drift * (prior[a, b] - Sigma[a, b])
 
 
-@posterior.jit
+@jit
 def tracked_sd(instance, index, first, drift, spread, noise_spread):
     """(sequences, horizon) sd of x_n.m_n when the feedback of `first`, unless negative, and of all earlier items is seen."""
     out, gain = np.empty(index.shape), np.empty(len(instance.mu))

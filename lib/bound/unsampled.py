@@ -18,8 +18,9 @@ from scipy.special import ndtr, ndtri
 
 from lib.bound.envelope import majorant, touching_points
 from lib.bound.relaxations import require_noise
+from lib.compiled import jit
 from lib.dp.bellman import first_value
-from lib.normal import expected_positive, kernel
+from lib.normal import expected_positive
 from lib.problem import as_count, checked, noise_var
 
 REACH = 4.5             # standard deviations that the chords cover; beyond it, slope times tail
@@ -147,7 +148,7 @@ def after(frame, state, x):
     return state_of(frame, root), along / np.sqrt(total)
 
 
-@kernel
+@jit
 def observed(net, frame, state, slopes):
     """Full observation beyond commitment at one mean; if one item is seen first, at most a constant plus slopes (b, n) times what it
     teaches: the majorant lies below the line that touches it where an average item would bring it.  Returns both constants.
@@ -165,7 +166,7 @@ def observed(net, frame, state, slopes):
     return total, constant
 
 
-@kernel
+@jit
 def observed_after(x, net, frame, state):
     """Full observation beyond commitment at one mean, if item x is seen first."""
     total = 0.0
@@ -178,7 +179,7 @@ def observed_after(x, net, frame, state):
     return total
 
 
-@kernel
+@jit
 def sharpen(net, values, raised, frame, state):
     """values (n,), bounds on A_x by tangents, replaced by `observed_after` wherever that can matter; the first value of them.
 

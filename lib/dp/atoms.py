@@ -8,9 +8,9 @@ far to the left; the mean is counted from where the two lines of commitment meet
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.dp.bellman import solve_point
 from lib.dp.grid import ladder, lattices, learnable_sd
 from lib.normal import gain
@@ -34,7 +34,7 @@ class Atoms(NamedTuple):
     moment: float         # sum of bend |kink|
 
 
-@nb.njit(cache=True)
+@checked_jit
 def levels_of(program, atoms, fineness):
     """(levels, spacing, first, ptr, size): level j has the nodes first[0, j] .. -first[0, j], size in all."""
     levels, far = ladder(program, fineness), atoms.far
@@ -51,7 +51,7 @@ def levels_of(program, atoms, fineness):
     return levels, spacing, first, ptr, size
 
 
-@nb.njit(cache=True)
+@checked_jit
 def committed(atoms, m):
     """What commitment is worth above its two lines."""
     total = 0.0
@@ -60,7 +60,7 @@ def committed(atoms, m):
     return total
 
 
-@nb.njit(cache=True)
+@checked_jit
 def outside(program, atoms, edge, b):
     """At most D at precision b where |m| > edge: all answers are seen for free until the discount is 1e-16."""
     far = atoms.far
@@ -68,7 +68,7 @@ def outside(program, atoms, edge, b):
     return top + program.slope * (gain(max(edge - far, 0.0), learnable_sd(b, program.gamma)) + 1e-16 / math.sqrt(b))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def fixed_point(atoms, gamma, w, A, B, work):
     """w = gamma idle w + sum of p max(gamma w, A + B w), or of p (A + B w) where that is forced; B is 0 or gamma."""
     sure, mass, p, forced = 0.0, 0.0, atoms.probs, atoms.forced
@@ -81,7 +81,7 @@ def fixed_point(atoms, gamma, w, A, B, work):
     return sure + solve_point(w - sure, gamma, 1 - p.sum() - mass, p, work, B)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_state(program, atoms, m, after, ignore, w, work):
     """The value w at the mean m, given what follows each information, less its line: nan or -inf where it is not known.
 
@@ -104,7 +104,7 @@ def solve_state(program, atoms, m, after, ignore, w, work):
     return w
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_nodes(grid, atoms, j, after, ignore):
     """Solve Bellman's equation at the nodes of level j, with `after` (informations, nodes) as in `solve_state`."""
     d, first, n, w = grid.spacing[j], grid.first[0, j], grid.first[1, j], 0.0
@@ -116,7 +116,7 @@ def solve_nodes(grid, atoms, j, after, ignore):
         grid.D[grid.ptr[j] + i] = max(D, committed(atoms, m))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_points(program, atoms, ahead, ms, out):
     """Bellman's equation at the points ms, given what follows each information, (informations, points)."""
     work, w = np.empty((3, atoms.x.size)), 0.0

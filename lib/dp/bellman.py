@@ -8,13 +8,13 @@ with A_i + B_i w what follows from forwarding item i (B_i > 0 where that leads b
 probability of an item that cannot matter.  The right-hand side is convex and piecewise linear in w, with slopes of at
 most gamma; chapter "The dynamic program", equation of Bellman.
 """
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.problem import as_floats, as_probs, as_scalar
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_point(w, gamma, idle, p, A, B):
     """The fixed point w, by Newton's method from any start; nan where a number is nan.
 
@@ -39,7 +39,7 @@ def solve_point(w, gamma, idle, p, A, B):
     return w
 
 
-@nb.njit(cache=True)
+@checked_jit
 def first_value(values, probs, gamma):
     """The solution w >= 0 of w = gamma sum_x probs_x max(w, values_x); nan where a value is."""
     return gamma * solve_point(0.0, gamma, 1 - probs.sum(), probs, values, np.zeros(values.size))      # w / gamma

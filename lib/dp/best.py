@@ -6,9 +6,9 @@ precision that falls between two levels is interpolated.  Decisions are read off
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.dp.bellman import solve_point
 from lib.dp.grid import Nodes, Program, learnable_sd, rounding, thinned
 from lib.dp.quadrature import WIDTH, Step, chords, guess_law
@@ -36,7 +36,7 @@ class Atoms(NamedTuple):
     share: np.ndarray     # (n,)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def atoms_at(program, b, levels):
     """The atoms at precision b: information interpolated between levels."""
     n, last = program.x.size, levels.size - 1
@@ -49,7 +49,7 @@ def atoms_at(program, b, levels):
     return Atoms(key, share)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def thinned_nodes(grid, u, coarse):
     """Every stride-th node of level u, the spacing at most `coarse`."""
     stride = thinned(grid.spacing[u], coarse)
@@ -58,7 +58,7 @@ def thinned_nodes(grid, u, coarse):
                  grid.D[start + skip:start + grid.first[1, u]:stride])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def expect(out, first, law, values, ratio, K):
     """out[i] = E w'(m_{first + i} + X): D' on its finer lattice by convolution, the rest by call prices."""
     weights, calls = law
@@ -81,7 +81,7 @@ def expect(out, first, law, values, ratio, K):
                 out[i] += w * strided[i + shift]
 
 
-@nb.njit(cache=True)
+@checked_jit
 def expectations(grid, j, lo, hi, wanted):
     """(wanted.size, hi - lo + 1): E w(m + X, level) for the lattice points lo..hi of level j and each wanted level."""
     out, levels, spacing = np.empty((wanted.size, hi - lo + 1)), grid.levels, grid.spacing
@@ -95,7 +95,7 @@ def expectations(grid, j, lo, hi, wanted):
     return out
 
 
-@nb.njit(cache=True)
+@checked_jit
 def level_values(grid, j, lo, hi, atoms):
     """w on the lattice points lo..hi of level j, from the levels above it; level j itself: nothing is learned."""
     x, p, key, share = grid.program.x, grid.program.probs, atoms.key, atoms.share
@@ -123,7 +123,7 @@ def level_values(grid, j, lo, hi, atoms):
     return w
 
 
-@nb.njit(cache=True)
+@checked_jit
 def sweep_level(grid, j, z_low):
     """(lo, w): the lowest node of level j that is worth forwarding at, looked for from z_low sd on, and w from there."""
     per_sd = learnable_sd(grid.levels[j], grid.program.gamma) / grid.spacing[j]
@@ -138,7 +138,7 @@ def sweep_level(grid, j, z_low):
     return lo, w[w.size - (hi - lo + 1):]
 
 
-@nb.njit(cache=True)
+@checked_jit
 def with_room(grid, size):
     """The grid with room for at least `size` values."""
     D = np.zeros(max(size, 2 * grid.D.size, 1 << 14))
@@ -146,7 +146,7 @@ def with_room(grid, size):
     return BestGrid(grid.levels, grid.spacing, grid.first, grid.ptr, D, grid.program, grid.read)
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def sweep(grid):
     """Fill a BestGrid that holds the last level alone, on the nodes -n..n; the levels below are appended to D."""
     J, used, z_low, K = grid.levels.size - 1, grid.D.size, -WIDTH, grid.program.slope
@@ -162,7 +162,7 @@ def sweep(grid):
     return BestGrid(grid.levels, grid.spacing, grid.first, grid.ptr, grid.D[:used].copy(), grid.program, grid.read)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def step_value(grid, u, m, t):
     """E w(m + X, level u), X of variance t^2 on the lattice of level u."""
     values = thinned_nodes(grid, u, grid.read * t)
@@ -171,7 +171,7 @@ def step_value(grid, u, m, t):
     return grid.program.slope * excess(m, t) + chords(values, m, Step(t, WIDTH))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def step_to(grid, u, m, b, reach):
     """E w(m + X, level u) from precision b; nan where level u is not above b, `reach` away where it is off the grid."""
     last = grid.levels.size - 1
@@ -182,7 +182,7 @@ def step_to(grid, u, m, b, reach):
     return step_value(grid, u, m, math.sqrt((grid.levels[u] - b) / (b * grid.levels[u])))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def point(grid, m, b):
     """The best value at (m, b) by one Bellman step, as in `level_values`."""
     program, atoms, reach = grid.program, atoms_at(grid.program, b, grid.levels), grid.program.info.max()
@@ -200,7 +200,7 @@ def point(grid, m, b):
     return solve_point(max(m, 0.0) * program.slope, program.gamma, program.idle, program.probs, A, B)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def value_at(grid, m, b):
     """The best value at one point; b may be infinite."""
     sd, commit = 1 / math.sqrt(b), grid.program.slope * max(m, 0.0)
@@ -209,7 +209,7 @@ def value_at(grid, m, b):
     return min(max(point(grid, m, b), commit), commit + grid.program.slope * gain(m, sd))
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def values(grid, m, b):
     """(n,) the best value at the points (m, b)."""
     out = np.empty(m.size)
@@ -218,7 +218,7 @@ def values(grid, m, b):
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def forward_values(grid, m, b, info):
     """(n,) best guess of E w(m + t Z, b + info), t^2 = 1/b - 1/(b + info), between two levels interpolated as in `atoms_at`.
 

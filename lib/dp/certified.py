@@ -5,15 +5,15 @@ nodes -n d .. n d of each level (table units, see lib.dp.grid; chapter "The cert
 """
 import math
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.dp.bellman import solve_point
 from lib.dp.grid import ladder, lattices, learnable_sd
 from lib.normal import gain
 
 
-@nb.njit(cache=True)
+@checked_jit
 def levels_of(program, fineness):
     """(levels, spacing, first, ptr, size): level j has the nodes first[0, j] .. -first[0, j], size in all."""
     levels = ladder(program, fineness)
@@ -26,7 +26,7 @@ def levels_of(program, fineness):
     return levels, spacing, first, ptr, size
 
 
-@nb.njit(cache=True)
+@checked_jit
 def informations(program):
     """(q, group): the distinct informations, ascending, and which of them each atom has."""
     info = program.info
@@ -38,19 +38,19 @@ def informations(program):
     return q, group
 
 
-@nb.njit(cache=True)
+@checked_jit
 def first_tried(grid, j, lowest):
     """The node of level j to begin at, forwarding having paid from `lowest` standard deviations on at the level above."""
     return max(int(1.2 * lowest / (grid.spacing[j] * math.sqrt(grid.levels[j]))) - 4, grid.first[0, j])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def lowest_found(grid, j, lo, found):
     """From how many standard deviations on forwarding pays at level j, `found` nodes above the node lo."""
     return min((lo + max(found, 0)) * grid.spacing[j] * math.sqrt(grid.levels[j]), -0.05)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_nodes(grid, j, lo, group, ahead, ignore):
     """Solve Bellman's equation at the nodes lo.. of level j; returns how far from lo forwarding pays, or -1.
 
@@ -79,13 +79,13 @@ def solve_nodes(grid, j, lo, group, ahead, ignore):
     return -1
 
 
-@nb.njit(cache=True)
+@checked_jit
 def outside(program, edge, b):
     """At most w - K m^+ at precision b where |m| > edge: all answers are seen for free until the discount is 1e-16."""
     return program.slope * (gain(edge, learnable_sd(b, program.gamma)) + 1e-16 / math.sqrt(b))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def magnitude(a):
     """Largest absolute value, 0 of none."""
     top = 0.0

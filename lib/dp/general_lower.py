@@ -4,15 +4,15 @@ What an item leads to is bounded by the kernels of lib.dp.lower, as that is a qu
 here are the fixed points, and which items a node forwards (chapter "The certified sweep", section "Items of any sign,
 charges of any kind").
 """
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.dp.atoms import committed, levels_of, solve_nodes, solve_points
 from lib.dp.lookup import alike
 from lib.dp.lower import AGAIN, MORE, Answers, LowerGrid, Span, asked, exceeds, farthest, forward_values, step
 
 
-@nb.njit(cache=True)
+@checked_jit
 def fill_tangents(grid, atoms, j, after, short):
     """Fill the slopes and the bend of level j: what a node forwards at b, it forwards at precisions near b as well.
 
@@ -44,7 +44,7 @@ def fill_tangents(grid, atoms, j, after, short):
     return most
 
 
-@nb.njit(cache=True)
+@checked_jit
 def lowered(grid, atoms, j, less):
     """Take `less` off the D of level j, down to commitment, where nothing depends on the precision."""
     for i in range(grid.first[1, j]):
@@ -54,7 +54,7 @@ def lowered(grid, atoms, j, less):
             grid.D[k], grid.tangent[k] = least, 0.0
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_level(grid, atoms, j):
     """Fill the nodes of level j from those above it, with the slopes in b of the policy that it finds, and their bend.
 
@@ -85,7 +85,7 @@ def solve_level(grid, atoms, j):
     grid.bend[1, j] += exceeds(grid, j, j + 1, beyond) / gap
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def sweep(program, atoms, fineness):
     """One sweep from precision b0 on: a LowerGrid."""
     levels, spacing, first, ptr, size = levels_of(program, atoms, fineness)
@@ -99,7 +99,7 @@ def sweep(program, atoms, fineness):
     return grid
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def values(grid, atoms, m, b):
     """(n,) the lower value at the points (m, b), all b finite."""
     out, i = np.zeros(m.size), 0

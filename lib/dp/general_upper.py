@@ -8,9 +8,9 @@ charges of any kind").
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit, jit
 from lib.dp.atoms import committed, levels_of, outside, solve_nodes, solve_points
 from lib.dp.certified import magnitude
 from lib.dp.grid import Nodes, Program, arrival, level_nodes, rounding, thinned
@@ -34,7 +34,7 @@ class GeneralGrid(NamedTuple):
     reach: float          # where tails are cut, standard deviations
 
 
-@nb.njit(cache=True)
+@checked_jit
 def ahead(grid, b, coarse):
     """At least D at precision b at nodes -n .. n, from the levels around b."""
     levels, last = grid.levels, grid.levels.size - 1
@@ -53,7 +53,7 @@ def ahead(grid, b, coarse):
     return Nodes(-n, stride * grid.spacing[l], D)
 
 
-@nb.njit(cache=True, error_model="numpy")
+@jit
 def chord(D, known, Q_u, share, beta, ends):
     """Turn the D of a level into a bound `beta` above it, `share` of the way between the two `ends`.
 
@@ -70,7 +70,7 @@ def chord(D, known, Q_u, share, beta, ends):
         D[i] = max(min(top - less, D[i]), 0.0)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def step(out, grid, atoms, j, info, hindsight):
     """out[i] >= E (w - line)(m_i + t Z, b + info) at the nodes m_i of level j, t^2 = 1/b - 1/(b + info), and at most hindsight[i]."""
     b, b_next, K = grid.levels[j], grid.levels[j] + info, grid.program.slope
@@ -82,7 +82,7 @@ def step(out, grid, atoms, j, info, hindsight):
         out[i] = min(out[i], hindsight[i])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def full_observation_gain(program, b, z):
     """What full observation earns above commitment, for one break-even mean at a distance of z and a slope change of 1.
 
@@ -98,7 +98,7 @@ def full_observation_gain(program, b, z):
     return total
 
 
-@nb.njit(cache=True)
+@checked_jit
 def start(grid, atoms):
     """Fill the last level: all later answers are seen for free, each that teaches telling as much as the best."""
     j = grid.levels.size - 1
@@ -110,7 +110,7 @@ def start(grid, atoms):
                 grid.D[grid.ptr[j] + i] += atoms.bend[k] * full_observation_gain(grid.program, grid.levels[j], m - atoms.kink[k])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def fill_known(grid, atoms, j):
     """Fill `known` of level j: sum_k bend_k E (theta - kink_k)^- + K m^+ + rest, and its derivatives in b without sign."""
     b, root, at = grid.levels[j], math.sqrt(grid.levels[j]), grid.ptr[j]
@@ -129,7 +129,7 @@ def fill_known(grid, atoms, j):
                 known[3] += fall * (a * a + 1.5 / b**2)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def short_items(grid, atoms, j):
     """(informations,) which end below level j + 1, and the probability of their atoms."""
     short, mass = np.zeros(grid.program.info.size, np.bool_), 0.0
@@ -139,7 +139,7 @@ def short_items(grid, atoms, j):
     return short, mass
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_level(grid, atoms, j):
     """Fill the nodes of level j from those above it.
 
@@ -171,7 +171,7 @@ def solve_level(grid, atoms, j):
         own[i] += slack
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def sweep(program, atoms, fineness):
     """One sweep from precision b0 on: a GeneralGrid."""
     levels, spacing, first, ptr, size = levels_of(program, atoms, fineness)
@@ -184,7 +184,7 @@ def sweep(program, atoms, fineness):
     return grid
 
 
-@nb.njit(cache=True)
+@checked_jit
 def mean_value(grid, atoms, values, m, move, b, edge):
     """At least E (w - line)(m + t Z, b) from D at some nodes of a lattice that ends at -edge and edge."""
     program, reach = grid.program, grid.reach
@@ -192,7 +192,7 @@ def mean_value(grid, atoms, values, m, move, b, edge):
     return program.slope * excess(m, move.t) + cut + chords(values, m, move)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def forward_values(grid, atoms, b, ms):
     """(informations, points) at least what follows each information at the points (ms, b), less its line."""
     q = grid.program.info
@@ -205,7 +205,7 @@ def forward_values(grid, atoms, b, ms):
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def values(grid, atoms, m, b):
     """(n,) the upper value at the points (m, b), all b finite."""
     out, i = np.zeros(m.size), 0

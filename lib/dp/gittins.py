@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.compiled import jit
 from lib.dp.program import LEAST, MOST, precision, require_discount
-from lib.normal import PHI0, kernel, psi, tail
+from lib.normal import PHI0, psi, tail
 from lib.problem import Bracket, as_numbers, as_scalar
 
 UNIT = 2.0**-53
@@ -41,20 +42,20 @@ class Level(NamedTuple):
     weight: np.ndarray      # (p,)
 
 
-@kernel
+@jit
 def step(b):
     """The standard deviation t of the step from precision b to b + 1."""
     return 1 / math.sqrt(b) / math.sqrt(b + 1)
 
 
-@kernel
+@jit
 def far_bound(m, b, gamma):
     """u_b(m) is at most this: full observation, or the perpetual put whose steps do not shrink."""
     s, rate = 1 / math.sqrt(b), math.sqrt(-2 * math.log(gamma)) / step(b)
     return (1 + 1e-9) * min(s * psi(-m / s), math.exp(-rate * m - 1) / rate)
 
 
-@kernel
+@jit
 def reach(b, gamma, loss):
     """An m beyond which u_b is at most `loss`."""
     low, high = 0.0, 40 / math.sqrt(b)
@@ -67,7 +68,7 @@ def reach(b, gamma, loss):
     return high
 
 
-@kernel
+@jit
 def rule_errors(h, t, t_next, top, p):
     """(error, error of the derivative in m) of the p-point rules of all pieces for E u(m + t Z), u analytic as t_next says.
 
@@ -84,7 +85,7 @@ def rule_errors(h, t, t_next, top, p):
     return each * near, each / t * (0.86 * (count + 0.71 * t / h) + c / t * near)
 
 
-@kernel
+@jit
 def widest(t, t_next, top, p, loss):
     """The half-length of pieces whose rules lose at most `loss`."""
     low, high = 0.2 * t_next, 6 * t_next
@@ -97,7 +98,7 @@ def widest(t, t_next, top, p, loss):
     return low
 
 
-@kernel
+@jit
 def ahead(x, t, level):
     """(Q(-x), -dQ/dm): the expectation of a level's function after a step t from m = -x, by its rules."""
     c, h, U, point, weight = level
@@ -118,7 +119,7 @@ def ahead(x, t, level):
     return value, slope
 
 
-@kernel
+@jit
 def root(gamma, t, start, level):
     """(x, G, slope): where G(x) = gamma Q(-x) - x, convex and decreasing, is all but 0, by Newton's method."""
     x, slope = start, 1.0
@@ -133,7 +134,7 @@ def root(gamma, t, start, level):
     return x, gamma * ahead(x, t, level)[0] - x, slope
 
 
-@kernel
+@jit
 def bracket(gamma, t, found, low, high, level):
     """(lower, upper) around the root of F, which lies between G - low and G + high at every point; found as `root` gives it.
 
@@ -155,7 +156,7 @@ def bracket(gamma, t, found, low, high, level):
     return max(least, 0.0), most
 
 
-@kernel
+@jit
 def convolved(t, R, x, pieces, level):
     """Sums of the rules, (pieces, p), at nodes of the level's own half-length that begin at -x: a product of matrices.
 
@@ -175,7 +176,7 @@ def convolved(t, R, x, pieces, level):
     return out
 
 
-@kernel
+@jit
 def summed(t, R, x, pieces, h_new, level):
     """The same at nodes of another half-length h_new, one by one."""
     c, h, U, point, weight = level
@@ -194,7 +195,7 @@ def summed(t, R, x, pieces, h_new, level):
     return out
 
 
-@kernel
+@jit
 def expectations(gamma, t, R, x, pieces, h_new, level):
     """gamma Q at the nodes of pieces of half-length h_new that begin at -x, (pieces, p)."""
     out = convolved(t, R, x, pieces, level) if h_new == level.h else summed(t, R, x, pieces, h_new, level)
@@ -207,7 +208,7 @@ def expectations(gamma, t, R, x, pieces, h_new, level):
     return gamma * out
 
 
-@kernel
+@jit
 def rounding(t, R, x, pieces, h_new, top, level):
     """At most what floating point and normals cut at R standard deviations change in a value of `expectations`, over gamma.
 
@@ -223,7 +224,7 @@ def rounding(t, R, x, pieces, h_new, top, level):
     return top * (terms * UNIT + cut) + (60 + 8 * abs(x - c) / t) * UNIT * (c + t)
 
 
-@kernel
+@jit
 def cut(gamma, b, x, top, loss, level):
     """(R, half-length, pieces) of the nodes of level b, which begin at -x and may lose about `loss`."""
     t, p = step(b), level.point.size
@@ -233,7 +234,7 @@ def cut(gamma, b, x, top, loss, level):
     return R, h, max(1, math.ceil((reach(b, gamma, loss) + x) / (2 * h)))
 
 
-@kernel
+@jit
 def sweep(gamma, b0, wanted, levels, share, point, weight):
     """(3, wanted) lower, guess and upper of c at b0, b0 + 1, ..., from a list of `levels`; nan where a proof fails.
 

@@ -8,8 +8,9 @@ known side").  None of the choices made here touches the validity of a bracket, 
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
+
+from lib.compiled import checked_jit
 
 CELLS = 64              # more magnitudes than this are merged, level by level
 APART = 1e-12           # the first two levels are at least this far apart, of their precision
@@ -118,7 +119,7 @@ def thin(program, most):
     return make_program(x, q, P[keep], program.gamma, program.b0)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def rounding(b, levels):
     """(l, u): levels[l] <= b <= levels[u], equal where b is a level; -1 below all, levels.size above all."""
     u = np.searchsorted(levels, b * (1 - 1e-14))
@@ -127,7 +128,7 @@ def rounding(b, levels):
     return u - 1, u
 
 
-@nb.njit(cache=True)
+@checked_jit
 def thinned(d, coarse):
     """The largest power of two that keeps the spacing d at most `coarse`, at least 1."""
     stride = 1
@@ -146,7 +147,7 @@ def nbytes(grid):
     return sum(part.nbytes for part in (*grid, *grid.program) if isinstance(part, np.ndarray))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def level_nodes(grid, level, values, stride):
     """`values` at every stride-th node of a level, m = 0 in the middle."""
     n = -grid.first[0, level]
@@ -154,20 +155,20 @@ def level_nodes(grid, level, values, stride):
     return values[start:grid.ptr[level] + 2 * n + 1:stride].copy()
 
 
-@nb.njit(cache=True)
+@checked_jit
 def learnable_sd(b, gamma):
     """Standard deviation of all later moves of the mean that the discount does not drown (gamma^n < 1e-16)."""
     n = 37 / -math.log(gamma)
     return math.sqrt(n / (b * (b + n)))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def arrival(gamma, mass):
     """Expected discount from one item to the next that is not of size 0, their probability being `mass`."""
     return gamma * mass / (1 - gamma * (1 - mass))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def last_precision(program, end, least):
     """From where at most about `end` of the value is left to learn, and at least `least`; q ascending.
 
@@ -213,7 +214,7 @@ def precisions(program, fineness):
     return levels[np.append(True, np.diff(levels) > 1e-12 * levels[1:])]
 
 
-@nb.njit(cache=True)
+@checked_jit
 def learnable(program, b):
     """Share of the standard deviation of theta that the horizon lets anyone learn from precision b on, in (0, 1]."""
     mass = program.probs.sum()
@@ -221,20 +222,20 @@ def learnable(program, b):
     return math.sqrt(ahead / (b + ahead))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def discounted(program, b, sharp):
     """-log of the discount of what is reached at precision b, counted from precision `sharp` on."""
     each = np.sum(program.probs * program.info) / program.probs.sum()
     return -math.log(program.gamma) / each * max(b - sharp, 0.0)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def served(program, far):
     """`far` largest informations, or three times as many average ones where the largest are rare."""
     return far * min(1.0, 3 * np.sum(program.probs * program.info) / program.probs.sum())
 
 
-@nb.njit(cache=True)
+@checked_jit
 def ladder(program, fineness):
     """Ascending precision levels of a bound: b0, then from b0 + the least information that counts on.
 
@@ -258,7 +259,7 @@ def ladder(program, fineness):
     return np.array(levels)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def spread(program, levels, eta):
     """(share, a): spacings of share a^(-items/4) standard deviations are worth a relative error of about eta^2 at the
     first level.  An error at a level is made with the discounted probability of getting there, so they may widen.
@@ -275,7 +276,7 @@ def spread(program, levels, eta):
     return min(eta * math.sqrt((1 - a) * value / (error / 8)), 1.0), a
 
 
-@nb.njit(cache=True)
+@checked_jit
 def lattices(program, levels, fineness, bound):
     """Lattice spacing of each level: the widest that start with the first target and halve now and then.
 

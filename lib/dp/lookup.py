@@ -6,9 +6,9 @@ hindsight, which also serve where nothing is left to learn.
 """
 import math
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.dp.bellman import solve_point
 from lib.dp.lower import forward_values as lower_ahead
 from lib.dp.quadrature import WIDTH
@@ -18,7 +18,7 @@ from lib.normal import gain
 TOGETHER = 64           # points of one precision that share their nodes
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_points(program, ahead, ms, out):
     """Bellman's equation at the points ms, given what follows each atom, (n, points): nan where nothing is known."""
     x, p, gamma, idle, K = program.x, program.probs, program.gamma, program.idle, program.slope
@@ -33,7 +33,7 @@ def solve_points(program, ahead, ms, out):
         out[i] = solve_point(max(ms[i], 0.0) * K, gamma, idle, p, A, B)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def alike(b, i):
     """One past the last of at most TOGETHER points from i on that have the precision b[i]."""
     j = i + 1
@@ -42,7 +42,7 @@ def alike(b, i):
     return j
 
 
-@nb.njit(cache=True)
+@checked_jit
 def between_ends(program, m, b, out, far):
     """Keep `out` between commitment and hindsight; where nothing is left to learn it is hindsight (far) or commitment."""
     K = program.slope
@@ -55,7 +55,7 @@ def between_ends(program, m, b, out, far):
             out[k] = min(max(out[k], commit), hindsight)
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def upper_values(grid, m, b):
     """(n,) the upper value at the points (m, b); b may be infinite."""
     out, i = np.zeros(m.size), 0
@@ -68,7 +68,7 @@ def upper_values(grid, m, b):
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def lower_values(grid, m, b):
     """(n,) the lower value at the points (m, b); b may be infinite."""
     out, i = np.zeros(m.size), 0

@@ -11,9 +11,9 @@ After the last level nothing is learned.
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.dp.certified import (first_tried, informations, levels_of, lowest_found, magnitude, solve_nodes)
 from lib.dp.grid import Nodes, Program, level_nodes, rounding, thinned
 from lib.dp.quadrature import Step, bell, chords, expectation, shrunk, slide, slide_wide
@@ -62,7 +62,7 @@ class Answers(NamedTuple):
     bend: np.ndarray      # (groups, 3)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def step(out, change, grid, first, j, info, span):
     """out[i] <= E w((first + i) d + t Z, b + info) of level j with its derivative in b, `change`; returns the bend.
 
@@ -98,13 +98,13 @@ def step(out, change, grid, first, j, info, span):
     return near.bend
 
 
-@nb.njit(cache=True)
+@checked_jit
 def fastest(info, b):
     """How fast t^2 = 1/b - 1/(b + info) falls at b."""
     return 1 / b**2 - 1 / (b + info) ** 2
 
 
-@nb.njit(cache=True)
+@checked_jit
 def move_kinks(out, first, ratio, kinks, move, weights):
     """out[i] += d/d(t^2) of what slope changes are worth, tabulated where the weights of the law are."""
     if weights.size == 0:
@@ -116,7 +116,7 @@ def move_kinks(out, first, ratio, kinks, move, weights):
     slide(out, first, ratio, density, kinks.D)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def move_slopes(out, first, ratio, slopes, move, weights):
     """out[i] += the mean of slopes in b under the law of the step."""
     if weights.size == 0:
@@ -125,7 +125,7 @@ def move_slopes(out, first, ratio, slopes, move, weights):
         slide(out, first, ratio, weights, slopes.D)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def step_bend(near, kinks, shorter, info, span):
     """C of the proposition "A policy also serves near its precision": the curvature that a step adds."""
     below, above, fast, slope = span.low, span.high, fastest(info, span.low), near.slope
@@ -137,7 +137,7 @@ def step_bend(near, kinks, shorter, info, span):
     return fast * drift + 0.25 * PHI0 / shorter * (convex * negative(-kinks) + concave)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def slope_changes(D, d):
     """Of the lattice function D, 0 outside, from the node before its first to the one after its last."""
     out, rate = np.zeros(D.size + 2), 1 / d
@@ -150,7 +150,7 @@ def slope_changes(D, d):
     return out
 
 
-@nb.njit(cache=True)
+@checked_jit
 def negative(a):
     """Sum of the negative parts."""
     total = 0.0
@@ -159,7 +159,7 @@ def negative(a):
     return total
 
 
-@nb.njit(cache=True)
+@checked_jit
 def asked(grid, j, least):
     """The precisions for which the lower bound of level j is made; `least` is the smallest information."""
     if j == 0 or grid.tangent.size == 0:
@@ -167,19 +167,19 @@ def asked(grid, j, least):
     return Span(max(grid.levels[j - 1], grid.levels[0] + least), grid.levels[j + 1])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def farthest(levels, u):
     """Up to which precision the lower bound of level u is kept below that of level u + 1, which holds there."""
     return min(1.5 * levels[u + 1] - 0.5 * levels[u], levels[min(u + 2, levels.size - 1)])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def off(bend, beta):
     """What a lower bound loses beside its tangent at a distance of beta from its precision."""
     return bend[0] * beta * beta + (bend[1] * beta if beta > 0 else -bend[2] * beta)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def ahead(grid, span, b, least, coarse):
     """Tangents at b: at most w - K m^+ at nodes -n .. n, for the precisions of `span`.
 
@@ -207,7 +207,7 @@ def ahead(grid, span, b, least, coarse):
     return Tangents(d, D, slope, bend)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def exceeds(grid, u, v, span):
     """At most how far the lower bound of level u exceeds that of its neighbour v, over `span`, at common nodes.
 
@@ -231,7 +231,7 @@ def exceeds(grid, u, v, span):
     return worst
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_level(grid, j, lo, q, group):
     """Fill the nodes of level j from those above it, with the slopes in b of the policy that it finds, and their bend.
 
@@ -269,7 +269,7 @@ def solve_level(grid, j, lo, q, group):
     return found
 
 
-@nb.njit(cache=True)
+@checked_jit
 def fill_tangents(grid, j, lo, group, after, short):
     """Fill the slopes and the bend of level j: what a node forwards at b, it forwards at precisions near b as well.
 
@@ -299,7 +299,7 @@ def fill_tangents(grid, j, lo, group, after, short):
     return most
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def sweep(program, fineness):
     """One sweep from precision b0 on: a LowerGrid."""
     levels, spacing, first, ptr, size = levels_of(program, fineness)
@@ -317,7 +317,7 @@ def sweep(program, fineness):
     return grid
 
 
-@nb.njit(cache=True)
+@checked_jit
 def mean_value(grid, values, m, move):
     """At most E w(m + t Z, b) from w - K m^+ at precision b at some nodes; nan where they are too far apart for t."""
     less = shrunk(move.t, values.d, move.reach)
@@ -326,7 +326,7 @@ def mean_value(grid, values, m, move):
     return grid.program.slope * (excess(m, less) - less * psi(-move.reach)) + chords(values, m, Step(less, move.reach))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def forward_values(grid, b, ms):
     """(n, points) at most what follows each atom at the points (ms, b): E w(m + t Z, b + info); nan: not known."""
     q = grid.program.info

@@ -10,9 +10,9 @@ differences of G, and X <= Y in convex order where G_X <= G_Y (chapter "The cert
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit
 from lib.normal import PHI0, excess, psi
 
 WIDTH = 8.25            # Gaussian tails are cut at this many standard deviations (mass 2e-16)
@@ -21,7 +21,7 @@ WIDE = 64               # a law with this many times the nodes of the values is 
 FINE = 0.25             # below this d/t the series for the hat weights is exact to 1e-13
 
 
-@nb.njit(cache=True)
+@checked_jit
 def reach(rest):
     """From how many standard deviations on E (Z - z)^+ <= rest, rounded up to a twentieth; at most WIDTH."""
     z = 1.0
@@ -30,7 +30,7 @@ def reach(rest):
     return min(z, WIDTH)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def hat(z, h):
     """E of the hat function of a node at distance z from the mean, spacing h, both in standard deviations.
 
@@ -46,7 +46,7 @@ def hat(z, h):
         + k / 132 * (((((y - 45) * y + 630) * y - 3150) * y + 4725) * y - 945))))))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def hat_law(t, d, reach=WIDTH):
     """(weights, calls) of N(0, t^2) split linearly to its two lattice neighbours: it dominates N(0, t^2).
 
@@ -65,7 +65,7 @@ def hat_law(t, d, reach=WIDTH):
     return p, G
 
 
-@nb.njit(cache=True)
+@checked_jit
 def enough(less, t, d, reach):
     """Whether t'^2 = t^2 - less does for `shrunk`: at distance 0, and at the last cell within reach (so between, too)."""
     e, t1 = less / (t * t), math.sqrt(t * t - less)
@@ -73,7 +73,7 @@ def enough(less, t, d, reach):
     return less * t1 >= 0.25 * d * d * t * math.exp(z * z * max(0.125 * (d / t1) ** 2 - 0.5 * h, 0.0))
 
 
-@nb.njit(cache=True)
+@checked_jit
 def shrunk(t, d, reach):
     """t' < t such that N(0, t'^2), split linearly to the lattice, has call prices below those of N(0, t^2).
 
@@ -92,7 +92,7 @@ def shrunk(t, d, reach):
     return math.sqrt(t * t - high)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def guess_law(t, d):
     """(weights, calls) of a lattice law of mean 0 and variance t^2: accurate, not a bound."""
     if t >= d:
@@ -108,7 +108,7 @@ class Step(NamedTuple):
     reach: float
 
 
-@nb.njit(cache=True)
+@checked_jit
 def slide(out, first, ratio, weights, D):
     """out[i] += sum_l weights[|l|] D[(first + i) ratio + l], where D has its middle node at 0 and is 0 outside."""
     R, n, half = weights.size - 1, out.size, D.size // 2
@@ -134,13 +134,13 @@ def slide(out, first, ratio, weights, D):
             l, shift = l + ratio, shift + 1
 
 
-@nb.njit(cache=True)
+@checked_jit
 def bell(z, t):
     """d/d(t^2) of the call price t psi(-z) at a distance of z standard deviations: half the normal density."""
     return 0.5 * PHI0 / t * math.exp(-0.5 * z * z)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def slide_wide(out, first, ratio, values, step, density):
     """As `slide`, weight by weight: for a law with many more nodes than `values`, or (`density`) for `bell`."""
     h = values.d / step.t
@@ -152,13 +152,13 @@ def slide_wide(out, first, ratio, values, step, density):
                 out[i] += (bell(z, step.t) if density else hat(z, h)) * values.D[k]
 
 
-@nb.njit(cache=True)
+@checked_jit
 def too_wide(values, step):
     """Whether the law of a step is not to be tabulated: it has far more nodes than `values`."""
     return 2 * step.reach * step.t > WIDE * values.D.size * values.d
 
 
-@nb.njit(cache=True)
+@checked_jit
 def prices(out, first, ratio, law_calls, K, d):
     """out[i] += K E ((first + i) ratio d + X)^+ from the call prices of X at 0, d, 2 d, ..."""
     for i in range(out.size):
@@ -168,7 +168,7 @@ def prices(out, first, ratio, law_calls, K, d):
         out[l - first] += K * law_calls[abs(l) * ratio]
 
 
-@nb.njit(cache=True)
+@checked_jit
 def expectation(out, first, ratio, values, step, K):
     """out[i] += E [D(m + X) + K (m + X)^+] at m = (first + i) ratio d, X the hat law of the step on the lattice of D.
 
@@ -186,7 +186,7 @@ def expectation(out, first, ratio, values, step, K):
     return weights
 
 
-@nb.njit(cache=True)
+@checked_jit
 def chords(values, m, step):
     """E D(m + t Z), D linear between its nodes and 0 outside, tails cut."""
     total, d, h = 0.0, values.d, values.d / step.t

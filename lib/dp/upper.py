@@ -9,9 +9,9 @@ At the last level all later answers are seen for free.
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from lib.compiled import checked_jit, jit
 from lib.dp.certified import (first_tried, informations, levels_of, lowest_found, magnitude, outside, solve_nodes)
 from lib.dp.grid import Nodes, Program, arrival, level_nodes, rounding, thinned
 from lib.dp.quadrature import Step, chords, expectation
@@ -45,7 +45,7 @@ class Level(NamedTuple):
     known: np.ndarray
 
 
-@nb.njit(cache=True)
+@checked_jit
 def on_level(grid, u, coarse):
     """The D of level u at nodes -n .. n, thinned to a spacing of at most `coarse`."""
     stride = thinned(grid.spacing[u], coarse)
@@ -53,7 +53,7 @@ def on_level(grid, u, coarse):
     return Nodes(-(D.size // 2), stride * grid.spacing[u], D)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def ahead(grid, b, coarse):
     """At least w(., b) - K m^+ at nodes -n .. n, from the levels around b."""
     levels, last = grid.levels, grid.levels.size - 1
@@ -72,7 +72,7 @@ def ahead(grid, b, coarse):
     return Nodes(-(D.size // 2), d, D)
 
 
-@nb.njit(cache=True, error_model="numpy")              # no check of the division, so that the loop is vectorized
+@jit              # no check of the division, so that the loop is vectorized
 def chord(level, above, fall, b):
     """Turn the D of a level, where `known` falls by `fall`, into a bound at the precision b, with the level `above` it.
 
@@ -91,7 +91,7 @@ def chord(level, above, fall, b):
         D[i] = max(min(top - known[i] + fall[i] * beta * (1 - 0.5 * a * beta + (a * a + b2) * beta * beta / 6), D[i]), 0.0)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def step(out, grid, first, j, info, hindsight):
     """out[i] >= E w((first + i) d + t Z, b + info) of level j, t^2 = 1/b - 1/(b + info), and at most hindsight[i]."""
     b, b_next, K = grid.levels[j], grid.levels[j] + info, grid.program.slope
@@ -103,7 +103,7 @@ def step(out, grid, first, j, info, hindsight):
         out[i] = min(out[i], hindsight[i])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def full_observation_edge(program, count, d, b):
     """What full observation earns above commitment at m = -count d .. count d: a sum over items that are not of size 0.
 
@@ -127,7 +127,7 @@ def full_observation_edge(program, count, d, b):
     return out
 
 
-@nb.njit(cache=True)
+@checked_jit
 def full_observation(grid):
     """Fill `known` of a grid, and how fast it falls in b."""
     K = grid.program.slope
@@ -141,7 +141,7 @@ def full_observation(grid):
                 grid.fall[k] = K * density / (2 * root**3)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def predict(D, grid, j, lo, near):
     """Replace D at the nodes lo.. of level j by what the next three levels extrapolate to, where all are positive."""
     levels, spacing, last = grid.levels, grid.spacing, min(j + 3, grid.levels.size - 1)
@@ -159,7 +159,7 @@ def predict(D, grid, j, lo, near):
                 D[i] = min(max(total[i], known[skip + i]) + near, D[i])
 
 
-@nb.njit(cache=True)
+@checked_jit
 def solve_level(grid, j, lo, q, group):
     """Fill the nodes of level j from those above it; returns how far from lo the lowest is worth forwarding at, or -1.
 
@@ -197,7 +197,7 @@ def solve_level(grid, j, lo, q, group):
     return found
 
 
-@nb.njit(cache=True, nogil=True)
+@checked_jit
 def sweep(program, fineness):
     """One sweep from precision b0 on: an UpperGrid."""
     levels, spacing, first, ptr, size = levels_of(program, fineness)
@@ -217,7 +217,7 @@ def sweep(program, fineness):
     return grid
 
 
-@nb.njit(cache=True)
+@checked_jit
 def mean_value(grid, values, edge, m, move, b):
     """At least E w(m + t Z, b) from w - K m^+ at some nodes of a lattice that ends at -edge and edge."""
     program, reach = grid.program, grid.reach
@@ -225,7 +225,7 @@ def mean_value(grid, values, edge, m, move, b):
     return program.slope * excess(m, move.t) + cut + chords(values, m, move)
 
 
-@nb.njit(cache=True)
+@checked_jit
 def forward_values(grid, b, ms):
     """(n, points) at least what follows each atom at the points (ms, b): E w(m + t Z, b + info)."""
     q = grid.program.info

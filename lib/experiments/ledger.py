@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from lib import bound, policies
 from lib.estimate import interval
@@ -273,7 +273,7 @@ def certified(name):
     rows = published.load(f"{name}_sharp")
     rows = rows[rows.bound > 0]
     top = rows.loc[rows.groupby("cost").value.idxmax()].set_index("cost")
-    return top.assign(share_half=norm.isf(.025 / rows.policy.nunique()) * top.share_se)
+    return top.assign(share_half=-ndtri(.025 / rows.policy.nunique()) * top.share_se)
 
 
 def gained(name, policy):

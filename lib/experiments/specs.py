@@ -24,8 +24,8 @@ class Spec(NamedTuple):
     policies: tuple = GRID
     thetas: str = "prior"                   # users: "prior", drawn from it, or "held_out", real ones in turn
     horizon: int | None = None              # items a user meets; None: as `problem.effective_horizon` has it
-    replications: tuple = (1024, 40_000)    # users on whom everything is evaluated
-    tuning: tuple = (1024, 20_000)          # other users, on whom alpha is chosen
+    replications: tuple = (512, 40_000)    # users on whom everything is evaluated
+    tuning: tuple = (512, 20_000)          # other users, on whom alpha is chosen
     sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
     tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out but in `published`
     seed: int = 0
@@ -60,8 +60,8 @@ SPECS = {spec.name: spec for spec in (
          tol=None, seed=6),
     Spec("documents_held_out", "documents", LIBRARY, SHARES, horizon=PAPER, replications=(564, 10_000), tuning=(128, 10_000),
          tol=None, thetas="held_out", seed=6),
-    Spec("documents_50", "documents", (*LIBRARY, ("topics", 50)), FIFTY, horizon=PAPER, replications=(64, 10_000),
-         tuning=(64, 5_000), tol=None, seed=6))}
+    Spec("documents_50", "documents", (*LIBRARY, ("topics", 50)), FIFTY, horizon=PAPER, replications=(32, 10_000),
+         tuning=(32, 5_000), tol=None, seed=6))}
 
 
 @lru_cache(maxsize=8)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.compiled import jit
 from lib.dp import exploration_benefits
 from lib.dp.program import DEEP, FINE, STEP
 from lib.policies.directions import directions
 from lib.policies.rules import INDEX, TABLE, THOMPSON, as_policies, entry
-from lib.posterior import jit
 from lib.problem import checked
 from lib.threads import side_by_side
 

@@ -33,13 +33,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import streams
+from lib.compiled import inlined_jit, jit, once_jit
 from lib.fetch import ask
 from lib.normal import gain
 from lib.policies.patience import Prospect, foresee, make_prospect, waiting, worth
 from lib.policies.projection import mean_projection
 from lib.policies.rules import DIRECTED, GRADIENT, PATIENT, PHASED, QUANTILE, ROLLOUT, SCORES, entry
-from lib.posterior import (CACHE, COARSE, EXACT, Instance, blocks, coming, compile_problem, dot, inlined_jit, jit, leading,
-                           learn, noise_share, once_jit, project, variances)
+from lib.posterior import (CACHE, COARSE, EXACT, Instance, blocks, coming, compile_problem, dot, leading, learn, noise_share,
+                           project, variances)
 from lib.problem import effective_horizon
 
 AHEAD = 4                       # items of a user whose memory is asked for at once

@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import streams
+from lib.compiled import jit
 from lib.dp.bellman import first_value
 from lib.normal import excess, tail
-from lib.posterior import Instance, compile_problem, dot, jit, project, shrink, stratified
+from lib.posterior import Instance, compile_problem, dot, project, shrink, stratified
 
 FEW = 64            # items up to which all coming ones are looked at
 LATE = .05          # discount from which on all arrivals are one block

@@ -6,7 +6,6 @@ are conventions; the text says what was found, so that a reader can disagree.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import kurtosis, skew
 
 from lib import datasets
 from lib.datasets import priors
@@ -96,6 +95,7 @@ def wide_preferences(dataset, prior, features):
 
 def odd_residuals(residual):
     """Residuals far from normal."""
+    from scipy.stats import kurtosis, skew      # here alone: it would add half a second to every import of lib
     a, b = float(skew(residual)), float(kurtosis(residual))
     if abs(a) > SKEW or abs(b) > KURTOSIS:
         return Caution("residuals far from normal", f"Skewness {a:.2f}, excess kurtosis {b:.2f} (a normal has 0 and 0). Beliefs "

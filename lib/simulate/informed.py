@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lib.bound.told import age
+from lib.compiled import jit
 from lib.policies import compile_rules, exploit, lookahead
 from lib.policies.rules import GRADIENT, INDEX, TABLE, THOMPSON, as_policies, entry
-from lib.posterior import COARSE, compile_problem, dot, jit, noise_share, project, shrink
+from lib.posterior import COARSE, compile_problem, dot, noise_share, project, shrink
 from lib.simulate import kernels
 from lib.simulate.replications import _stream
 from lib.simulate.truths import as_truth, parts

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.compiled import jit, once_jit
 from lib.fetch import ask
 from lib.policies.index import TABLE, THOMPSON, explored
-from lib.posterior import jit, once_jit
 
 AHEAD = 4               # items of a user whose memory is asked for at once
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import population, streams
+from lib.compiled import jit
 from lib.policies import compile_rules, lookahead
 from lib.policies.rules import GRADIENT, INDEX, Policy, entry
-from lib.posterior import compile_problem, dot, jit, learn, project
+from lib.posterior import compile_problem, dot, learn, project
 from lib.problem import (Problem, as_choice, as_count, as_covariance, as_floats, as_made, as_scalar, checked, noise_var)
 from lib.threads import side_by_side
 

@@ -18,7 +18,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import oaconvolve
 from scipy.special import ndtr
 
 from lib.normal import PHI0, expected_excess, expected_positive
@@ -74,6 +73,8 @@ def end(sweep, n, m):
 
 def ahead(sweep, n, f, slope):
     """(E f(m + t Z), bound on its second derivative in the cell above) at the nodes m of level n, f the nodes of level n + 1."""
+    from scipy.signal import oaconvolve         # here alone: it would add half a second to every import of lib
+
     d, t, fine = sweep.d[n], sweep.step[n], sweep.d[n + 1]
     m = sweep.start[n] + d * np.arange(sweep.count[n])
     more = math.ceil((m[-1] + REACH * t - sweep.start[n + 1]) / fine) + 2 - len(f)

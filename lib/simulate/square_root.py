@@ -7,7 +7,8 @@ Dense loops, k^2 a decision: `replications` takes them only where the `noise_sha
 """
 import numpy as np
 
-from lib.posterior import dot, jit, shrink_root, times
+from lib.compiled import jit
+from lib.posterior import dot, shrink_root, times
 from lib.simulate.kernels import forwards
 
 

@@ -13,7 +13,7 @@ What users meet is a Stream: policies play it by whatever they believe (`lib.sim
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtri, poch, stdtr
 
 from lib import streams
 from lib.bound import full_observation_told
@@ -190,7 +190,8 @@ def _excess(mean, sd, tail):
         return expected_excess(mean, sd)
     scale = np.where(sd > 0, sd * np.sqrt((tail - 2) / tail), 1.0)
     at = mean / scale
-    value = mean * stats.t.cdf(at, tail) + scale * (tail + at**2) / (tail - 1) * stats.t.pdf(at, tail)
+    density = poch(tail / 2, .5) / np.sqrt(tail * np.pi) * (1 + at**2 / tail)**(-(tail + 1) / 2)
+    value = mean * stdtr(tail, at) + scale * (tail + at**2) / (tail - 1) * density
     return np.where(sd > 0, np.maximum(value, 0), np.maximum(mean, 0))
 
 
@@ -272,7 +273,7 @@ def parts(truth, count=PARTS):
     weights, means, Sigma = kinds(truth)
     if truth.tail == np.inf:
         return weights, means, np.repeat(Sigma[None], len(means), axis=0)
-    spread = (truth.tail - 2) / stats.chi2.isf((np.arange(count) + .5) / count, truth.tail)
+    spread = (truth.tail - 2) / chdtri(truth.tail, (np.arange(count) + .5) / count)
     spread /= spread.mean()
     return (np.repeat(weights, count) / count, np.repeat(means, count, axis=0),
             np.tile(spread, len(means))[:, None, None] * Sigma)

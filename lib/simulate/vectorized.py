@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.compiled import jit
 from lib.policies.index import INDEX, TABLE, explored
-from lib.posterior import jit
 
 WIDTH = 64
 

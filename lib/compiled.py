@@ -1,0 +1,11 @@
+"""The ways in which numba compiles the kernels of lib: kept on disk, without Python's lock, without the C callback that nobody asks for.
+
+That callback is a seventh of what there is to compile.
+"""
+import numba
+
+OPTIONS = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
+jit = numba.njit(error_model="numpy", **OPTIONS)
+checked_jit = numba.njit(**OPTIONS)                     # where a division by zero is an error
+inlined_jit = numba.njit(error_model="numpy", forceinline=True, **OPTIONS)      # small, or with an argument that takes longer to hand over
+once_jit = numba.njit(nogil=True, error_model="numpy", inline="always")         # called in one place: not compiled alone too
