@@ -85,7 +85,7 @@ def test_the_merged_problem_is_worth_more_or_less_at_every_state(seed, way):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed, noise", [(0, "features"), (1, "constant"), (2, "features")])
 def test_theorem_1_of_merged_atoms_encloses_that_of_all(seed, noise, monkeypatch):
-    problem = crowd(seed, 120, 1 + seed % 3, noise)
+    problem = crowd(seed, 90, 1 + seed % 3, noise)
     for way in WAYS:
         way = {**way, "noise": "model"}
         whole = bound.decomposition(problem, .04, **way)
@@ -102,7 +102,7 @@ def test_a_large_catalogue_of_general_items_has_theorem_1(monkeypatch):
     """It is that of a sample of the items, within what the sample may differ."""
     monkeypatch.setattr(cells, "MOST", 100)
     rng = np.random.default_rng(0)
-    problem = make_problem(rng.normal(size=(8_000, 2)), np.full(8_000, 1 / 8_000), [.6, .4], np.eye(2) + .2, 1.0, .3, .8)
+    problem = make_problem(rng.normal(size=(6_000, 2)), np.full(6_000, 1 / 6_000), [.6, .4], np.eye(2) + .2, 1.0, .3, .8)
     found = bound.decomposition_for(problem, .05)
     alike = bound.decomposition(problem._replace(items=problem.items[:300], probs=np.full(300, 1 / 300)), .05, "model", "even")
     assert found.lower < found.upper < 1.2 * found.lower and found.value == pytest.approx(alike.value, rel=.2)

@@ -69,7 +69,7 @@ KNOWN = {
                                "table": {"sizes": None, "seed": 2016, "instances": (("ratings", 3.8), ("simulated", .6), ("ratings", 3.5), ("documents", .34))}},
     "experiments.runner": {"run": {"chunk": 32}, "curves": {"column": "mean"}},
     "experiments.sources": {"documents": {"ratio": 1, "articles": 40, "topics": 10}, "rated": {"dataset": "movielens"}},
-    "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (1024, 40_000), "tuning": (1024, 20_000),
+    "experiments.specs": {"Spec": {"thetas": "prior", "horizon": None, "replications": (512, 40_000), "tuning": (512, 20_000),
                                    "sequences": (500, 20_000), "tol": 1e-3, "seed": 0, "reference": "UCB"}},
     "experiments.theorem": {"version": {"sizes": None, "seed": 2016}, "theorem": {"sizes": None, "seed": 2016, "costs": None}},
     "figures.interactive": {"embedded": {"game": None}},
@@ -102,8 +102,8 @@ def test_an_argument_left_out_has_its_usual_value(module):
 
 
 # The book's own runs: users, users for tuning, item sequences, goal of the bound, seed.  References of chapters rest on them.
-OWN = {"simulated": (1024, 1024, 500, 1e-3, 0), "ratings": (1024, 1024, 500, 1e-3, 0), "ratings_held_out": (1024, 1024, 500, 1e-3, 0),
-       "documents": (128, 128, 500, None, 6), "documents_held_out": (564, 128, 500, None, 6), "documents_50": (64, 64, 500, None, 6)}
+OWN = {"simulated": (512, 512, 500, 1e-3, 0), "ratings": (512, 512, 500, 1e-3, 0), "ratings_held_out": (512, 512, 500, 1e-3, 0),
+       "documents": (128, 128, 500, None, 6), "documents_held_out": (564, 128, 500, None, 6), "documents_50": (32, 32, 500, None, 6)}
 CONSTANTS = {
     "bound.catalogue": {"OWN": 8, "FIRST_SHARE": .04, "FULL_SHARE": .01}, "bound.charges": {"MOST": 20_000},
     "bound.duality": {"EVERY": 1024, "FIRST": 1024, "LEAVES": 256, "TOL": 1e-2, "LEAF": 8},

@@ -18,9 +18,9 @@ MANY = TANGLED._replace(items=np.repeat(TANGLED.items, 400, axis=0), probs=np.re
 def test_it_is_the_bound_less_the_value_where_both_are_known():
     """The optimal policy, UCB at two weights, and one that forwards other items first than the bound."""
     rules = [policies.clusters(), policies.ucb(.2), policies.ucb(.6), policies.exploit()]
-    limit = bound.dual_first(SEPARATE, 3000, seed=1, sequences=4000)
+    limit = bound.dual_first(SEPARATE, 1500, seed=1, sequences=2000)
     values = np.array([simulate.decoupled(SEPARATE, rule).value for rule in rules])
-    found = shortfall.shortfall(SEPARATE, rules, Effort(600), 2)
+    found = shortfall.shortfall(SEPARATE, rules, Effort(300), 2)
     assert (abs(found.mean - (limit.mean - values)) < 4 * np.hypot(found.se, limit.se)).all()
     assert 0 < found.mean[0] < found.mean[1:].min()
     optimum = bound.decomposition(SEPARATE, 1e-3)
@@ -41,11 +41,11 @@ def test_with_two_forwards_exact_less_is_left_and_not_too_little():
 @pytest.mark.slow
 def test_errors_are_those_of_repeated_runs_and_far_below_those_of_independent_ones():
     rule = [policies.knowledge_gradient(.8)]
-    found = [shortfall.shortfall(TANGLED, rule, Effort(160, 2), (5, run)) for run in range(20)]
+    found = [shortfall.shortfall(TANGLED, rule, Effort(80, 2), (5, run)) for run in range(20)]
     mean, se = (np.array([getattr(part, field)[0] for part in found]) for field in ("mean", "se"))
     assert .65 < mean.std(ddof=1) / np.sqrt((se**2).mean()) < 1.45
-    limit = bound.dual_first(TANGLED, 160, 2, seed=6, sequences=160)
-    value = comparison.evaluate(TANGLED, rule, 160, 100, 7).value
+    limit = bound.dual_first(TANGLED, 80, 2, seed=6, sequences=80)
+    value = comparison.evaluate(TANGLED, rule, 80, 100, 7).value
     assert se.mean() < np.hypot(limit.se, value.se[0]) / 2
 
 
@@ -118,10 +118,10 @@ def test_what_is_refused():
 def test_of_a_sample_of_many_items_it_is_that_of_all():
     """Copies of three items, so that each of these can be looked at, the bound's own first forwards and others."""
     rules = [policies.knowledge_gradient(.8), policies.ucb(.8), policies.exploit()]
-    whole = shortfall.shortfall(TANGLED, rules, Effort(800), 14)
-    part = shortfall.shortfall(MANY, rules, Effort(400, items=96), 15)
+    whole = shortfall.shortfall(TANGLED, rules, Effort(400), 14)
+    part = shortfall.shortfall(MANY, rules, Effort(200, items=64), 15)
     assert (abs(part.mean - whole.mean) < 4 * np.hypot(part.se, whole.se) + .01 * whole.mean).all()
-    found = [shortfall.shortfall(MANY, rules[:2], Effort(80, 2, items=32), (16, run)) for run in range(10)]
+    found = [shortfall.shortfall(MANY, rules[:2], Effort(40, 2, items=32), (16, run)) for run in range(10)]
     mean, se = (np.array([getattr(each, field) for each in found]) for field in ("mean", "se"))
     ratio = mean.std(axis=0, ddof=1) / np.sqrt((se**2).mean(axis=0))
     assert (.5 < ratio).all() and (ratio < 1.6).all()
