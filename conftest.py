@@ -183,7 +183,7 @@ def changes(chapter, old, new):
             if line[0] in "+-":
                 yield f"{chapter} cell {n}: {'old' if line[0] == '-' else 'new'} {line[2:]}"
     for cell in (cell for cells in before.values() for cell in cells):
-        yield f"{chapter}: a cell is gone or edited: {cell.source.splitlines()[0]}"
+        yield f"{chapter}: a cell is gone or edited: {cell.source.partition(chr(10))[0]}"
         yield from (f"{chapter}: old {line}" for line in lines(cell))
 
 

@@ -30,7 +30,7 @@ from lib.bound.penalty import arrivals, arrivals_of_first, least_charges, values
 from lib.bound.relaxations import compile_checked
 from lib.dp import first_forward
 from lib.estimate import STAKE, betting_limit, sample_mean
-from lib.normal import PHI0, expected_excess
+from lib.normal import PHI0
 from lib.posterior import variances
 from lib.problem import as_count, checked, noise_var
 

@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.patches import Ellipse
 import numpy as np
 
-from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, as_text, canvas, mark,
+from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SHADE, SKY, as_text, canvas, mark,
                                styled, wide)
 
 
@@ -107,7 +107,7 @@ def envelopes(x, bands, xlabel="net mean m", ylabel="bound minus value"):
         colour = (SKY, BLUE, ORANGE, RED, GREEN, PINK)[position % 6]
         axes.plot(x, high, color=colour, label=name)
         axes.plot(x, low, color=colour)
-        axes.fill_between(x, low, high, color=colour, alpha=.12, linewidth=0)
+        axes.fill_between(x, low, high, color=colour, alpha=SHADE, linewidth=0)
     axes.axhline(0, color=BLACK, linewidth=.8)
     axes.legend(title="upper above, lower below")
     axes.set(xlabel=xlabel, ylabel=ylabel)

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 
 from lib.figures.narrow import NARROW, across
-from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SKY, as_text, canvas,
+from lib.figures.style import (BLACK, BLUE, BOUND, GREEN, GREY, MAP, ORANGE, PINK, RED, SHADE, SKY, as_text, canvas,
                                label_ends, mark, styled)
 from lib.marks import MARKS
 
@@ -35,7 +35,7 @@ def over_cost(panels, ylabel, replications, sharey=True):
             limits = {name: values}
         for position, (name, (value, low, high)) in enumerate(panel.curves.items()):
             colour, marker = mark(name, position)
-            axes.fill_between(panel.costs, low, high, color=colour, alpha=.18, linewidth=0)
+            axes.fill_between(panel.costs, low, high, color=colour, alpha=SHADE, linewidth=0)
             axes.plot(panel.costs, value, color=colour, marker=marker, markersize=4)
             ends.append((panel.costs[-1], value[-1], name, colour))
         axes.set_xlabel("forwarding cost")
@@ -86,7 +86,7 @@ def bounds_over_cost(costs, bounds, values=None):
         low, high = bound if isinstance(bound, tuple) else (bound, bound)
         colour = (BLACK, GREY, SKY, PINK, ORANGE)[position % 5]
         style = BOUND if position == 0 else {"color": colour, "linestyle": ((0, (1, 1)), "-.", (0, (3, 1, 1, 1)), ":")[position % 4]}
-        axes.fill_between(costs, low, high, color=colour, alpha=.25, linewidth=0)
+        axes.fill_between(costs, low, high, color=colour, alpha=SHADE, linewidth=0)
         axes.plot(costs, high, **style)
         ends.append((costs[-1], high[-1], name, colour))
     for position, (name, value) in enumerate((values or {}).items()):
@@ -105,7 +105,7 @@ def tuning(alphas, curves, bound=None, label="upper bound"):
     ends = []
     for position, (policy, (means, halves)) in enumerate(curves.items()):
         colour, marker = mark(policy, position)
-        axes.fill_between(alphas, means - halves, means + halves, color=colour, alpha=.18, linewidth=0)
+        axes.fill_between(alphas, means - halves, means + halves, color=colour, alpha=SHADE, linewidth=0)
         axes.semilogx(alphas, means, color=colour, marker=marker)
         ends.append((alphas[-1], means[-1], policy, colour))
     if bound is not None:
@@ -348,7 +348,7 @@ def over_users(users, panels, ylabel, top):
     for axes, (label, curves) in zip(grid[0], panels.items()):
         for name, (means, errors) in curves.items():
             (colour, marker), half = marks[name], 1.96 * np.asarray(errors)
-            axes.fill_between(users, means - half, means + half, color=colour, alpha=.15, linewidth=0)
+            axes.fill_between(users, means - half, means + half, color=colour, alpha=SHADE, linewidth=0)
             axes.plot(users, means, color=colour, marker=marker, markersize=4, label=name)
         axes.axhline(0, color=BLACK, linewidth=.8)
         axes.set(xlabel="number of the user", ylim=(-.25, top))
@@ -386,12 +386,12 @@ def slices(panels, ylabel, level=0.0, sharey=True, columns=4):
         x = np.asarray(x, dtype=float)
         for position, (name, (means, errors)) in enumerate(curves.items()):
             means, half, style = np.asarray(means), 1.96 * np.asarray(errors), style_of(name, position)
-            axes.fill_between(x, means - half, means + half, color=style["color"], alpha=.18, linewidth=0)
+            axes.fill_between(x, means - half, means + half, color=style["color"], alpha=SHADE, linewidth=0)
             axes.plot(x, means, label=name, **style)
         axes.axhline(level, color=BLACK, linewidth=.8)
         if x.min() > 0 and x[-1] >= 8 * x[0]:
             axes.set_xscale("log")
-        axes.set_xticks(x, tick_labels(axes.transScale.transform(np.column_stack([x, x]))[:, 0], x))
+        axes.set_xticks(x, tick_labels(axes.xaxis.get_transform().transform(x), x))
         axes.minorticks_off()
         axes.set_xlabel(xlabel)
     for axes in grid.flat[len(panels):]:

@@ -26,6 +26,7 @@ STYLE = {
     "font.size": 10, "axes.labelsize": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "grid.color": "#E5E5E5", "grid.linewidth": .7, "axes.axisbelow": True, "lines.linewidth": 1.6,
     "lines.markersize": 5, "legend.frameon": False, "xtick.labelsize": 9, "ytick.labelsize": 9, "svg.hashsalt": "book"}
+SHADE = .28                                                 # opacity of bands around lines, to be seen in the dark too
 MAP = "cividis"                                             # the same to every kind of colour vision
 FONT = "DejaVu Sans"                                        # matplotlib's own
 OTHER_FONTS = "manimgx_fonts", "noto_cjk_sans_jp_regular"   # packages of Noto fonts, for what it lacks

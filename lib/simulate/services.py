@@ -12,7 +12,7 @@ from lib.compiled import jit
 from lib.policies import compile_rules, lookahead
 from lib.policies.rules import GRADIENT, INDEX, Policy, entry
 from lib.posterior import compile_problem, dot, learn, project
-from lib.problem import (Problem, as_choice, as_count, as_covariance, as_floats, as_made, as_scalar, checked, noise_var)
+from lib.problem import (as_choice, as_count, as_covariance, as_floats, as_made, as_scalar, checked, noise_var)
 from lib.threads import side_by_side
 
 EACH, SELDOM = 20, 5       # users after each of whom the prior is estimated anew, and after how many more again
