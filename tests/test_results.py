@@ -11,7 +11,7 @@ from lib.bound import charges
 from lib.experiments import comparison, problems, published, shortfall, theorem
 from lib.problem import Estimate
 
-SMALL = {"tuning": 32, "users": 64, "paths": 200, "outer": 2, "items": 64}
+SMALL = {"tuning": 16, "users": 32, "paths": 100, "outer": 2, "items": 32}
 
 
 @pytest.fixture(scope="module")
