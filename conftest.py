@@ -57,7 +57,7 @@ def pytest_ignore_collect(collection_path):
 
 
 def pytest_collect_file(file_path, parent):
-    if file_path.suffix == ".md" and file_path.parent == CHAPTERS and "{code-cell}" in file_path.read_text(encoding="utf-8"):
+    if file_path.suffix == ".md" and file_path.parent == CHAPTERS and tree.chapter_code(file_path.read_text(encoding="utf-8")):
         return Chapter.from_parent(parent, path=file_path)
 
 

@@ -210,6 +210,14 @@ def test_a_table_is_run_at_publication_size_whatever_the_switch_says(monkeypatch
     assert spec == experiments.SPECS["ratings"]._replace(seed=2016, replications=spec.replications, tuning=spec.tuning, sequences=spec.sequences)
 
 
+def test_a_record_is_read_as_cells(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "RECORDS", tmp_path)
+    (tmp_path / "race.txt").write_text("500 items: 4 ms\n  n    after it   rate\n 10  first, then   1.5 (2 3)\n")
+    assert published.record("race") == [["500 items: 4 ms"], ["n", "after it", "rate"], ["10", "first, then", "1.5 (2 3)"]]
+    with pytest.raises(OSError, match="other.txt"):
+        published.record("other")
+
+
 def test_publishing_writes_each_table_and_says_in_the_manifest_what_made_it(tmp_path, monkeypatch, capsys):
     made = []
 

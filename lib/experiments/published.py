@@ -15,6 +15,7 @@ import json
 import os
 from pathlib import Path
 import platform
+import re
 from time import perf_counter
 
 import numpy as np
@@ -25,6 +26,7 @@ from lib.experiments import (comparison, indices, many_users, problems, robustne
                              unsampled)
 
 FOLDER = Path(__file__).parents[2] / "data" / "results"
+RECORDS = Path(__file__).parents[2] / "bench" / "results"         # what the scripts of bench have measured
 TABLES = ("simulated", "ratings", "ratings_held_out", "documents", "documents_held_out", "documents_50")
 SHARP = {"ratings": (3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.2), "documents": (.2, .24, .29, .34, .39, .44)}
 SEED = 2016                                     # the book's own runs start from small numbers
@@ -242,6 +244,17 @@ def publish(folder=FOLDER, names=None):
         runs[name] = {"minutes": round((perf_counter() - begin) / 60, 1), "lib": cache.code_version()[:12]}
         print(f"{name}: {len(found)} rows, {runs[name]['minutes']} minutes", flush=True)
         write(record, json.dumps(manifest(runs), indent=1) + "\n")
+
+
+def record(name):
+    """The lines of a record of `bench`, each as its cells: what two spaces or more part.
+
+    Raises
+    ------
+    OSError
+        When there is none of that name.
+    """
+    return [re.split(r"\s{2,}", line.strip()) for line in (RECORDS / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
 
 
 def load(name, folder=FOLDER):

@@ -24,8 +24,8 @@ class Spec(NamedTuple):
     policies: tuple = GRID
     thetas: str = "prior"                   # users: "prior", drawn from it, or "held_out", real ones in turn
     horizon: int | None = None              # items a user meets; None: as `problem.effective_horizon` has it
-    replications: tuple = (512, 40_000)    # users on whom everything is evaluated
-    tuning: tuple = (512, 20_000)          # other users, on whom alpha is chosen
+    replications: tuple = (512, 40_000)     # users on whom everything is evaluated
+    tuning: tuple = (512, 20_000)           # other users, on whom alpha is chosen
     sequences: tuple = (500, 20_000)        # item sequences for the bound by full observation
     tol: float | None = 1e-3                # aim for the relative width of the decomposition bound; None leaves it out but in `published`
     seed: int = 0
