@@ -1,4 +1,4 @@
-"""Sphinx extension: pages that load nothing from elsewhere, and lines that break between words."""
+"""Sphinx extension: pages that load nothing from elsewhere, one at the site's address, and lines that break between words."""
 import importlib.util
 from pathlib import Path
 import re
@@ -36,6 +36,11 @@ def tidy_scripts(app, pagename, templatename, context, doctree):
     context["script_files"] = list(kept.values())
 
 
+def address(app):
+    """The site's own address leads to the first chapter, from a page that is whole: a browser asks for the icon of one that names none."""
+    yield "index", {}, "front.html"
+
+
 class KeepTogether(SphinxPostTransform):
     """No line breaks between a formula and the stop or comma after it, nor between a number and its per cent."""
 
@@ -68,6 +73,8 @@ def follows_number(text):
 def setup(app):
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     app.add_post_transform(KeepTogether)
+    app.config.templates_path.append(str(Path(__file__).with_name("templates")))
     app.connect("build-finished", copy_mathjax)
+    app.connect("html-collect-pages", address)
     app.connect("html-page-context", tidy_scripts, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -349,7 +349,6 @@ def leave_place(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    app.config.templates_path.append(str(Path(__file__).with_name("templates")))
     app.connect("html-page-context", leave_place)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 

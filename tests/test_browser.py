@@ -377,6 +377,15 @@ def test_front_page_leads_to_the_first_chapter(one, server):
     assert one.problems() == []
 
 
+def test_every_page_names_an_icon_that_is_there(site):
+    """For a page that names none, a browser asks for /favicon.ico, and reports that it is missing."""
+    pages = [*site.glob("*.html"), *site.glob("chapters/*.html")]
+    assert len(pages) > len(PAGES) and site / "index.html" in pages
+    for page in pages:
+        icons = re.findall('<link rel="icon" href="([^"]*)"', page.read_text())
+        assert icons and all((page.parent / icon).is_file() for icon in icons), page
+
+
 def test_search_finds_the_exploration_benefit(one):
     """From the keyboard: Ctrl+K, the words, Enter; every chapter that has the phrase is found."""
     expected = {name for name in CHAPTERS
