@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.compiled import jit
+from lib.compiled import jit, put
 from lib.posterior import Belief, as_feedback
 from lib.problem import as_count, as_covariance, as_floats, as_scalar
 
@@ -29,11 +29,11 @@ class Users(NamedTuple):
 @jit
 def pool(mu, V, Sigma, gram, moment):
     """The belief about the mean of all users after one more, in place: see `pooled`."""
-    k = len(mu)
-    heard = np.linalg.solve(np.eye(k) + gram @ Sigma, np.column_stack((gram, (moment - gram @ mu).reshape(k, 1))))
-    after = V @ np.linalg.inv(np.eye(k) + np.ascontiguousarray(heard[:, :k]) @ V)
-    V[:] = (after + after.T) / 2
-    mu += V @ np.ascontiguousarray(heard[:, k])
+    one = np.eye(len(mu))
+    heard = np.linalg.inv(one + gram @ Sigma)
+    after = V @ np.linalg.inv(one + heard @ gram @ V)
+    put((after + after.T) / 2, V)
+    mu += V @ (heard @ (moment - gram @ mu))
 
 
 @jit
@@ -41,22 +41,20 @@ def climb(users, mu, Sigma, start, V, guess, weight):
     """One step of expectation-maximisation from (mu, Sigma), in place; returns the information of mu that users gave."""
     (count, k), inverse = users.moment.shape, np.linalg.inv(Sigma)
     mean, spread, seen = np.zeros(k), np.zeros((k, k)), 0
-    thetas = np.empty((count, k))
+    thetas = np.empty((count, k))                   # of those who were heard
     for u in range(count):
         if np.trace(users.gram[u]) > 0.0:
             cov = np.linalg.inv(inverse + users.gram[u])
-            thetas[u] = mu + cov @ (users.moment[u] - users.gram[u] @ mu)
+            put(mu + cov @ (users.moment[u] - users.gram[u] @ mu), thetas[seen])
+            mean += thetas[seen]
             seen += 1
-            mean += thetas[u]
             spread += cov
     info = seen * inverse - inverse @ spread @ inverse
     if seen == 0:
         return info
-    mu[:] = start + V @ np.linalg.solve(V + Sigma / seen, mean / seen - start)
-    for u in range(count):
-        if np.trace(users.gram[u]) > 0.0:
-            spread += np.outer(thetas[u] - mu, thetas[u] - mu)
-    Sigma[:] = (spread + weight * guess) / (seen + weight)
+    put(start + V @ (np.linalg.inv(V + Sigma / seen) @ (mean / seen - start)), mu)
+    away = thetas[:seen] - mu
+    put((spread + away.T @ away + weight * guess) / (seen + weight), Sigma)
     return info
 
 

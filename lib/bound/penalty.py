@@ -23,7 +23,7 @@ import numpy as np
 
 from lib import streams
 from lib.bound.relaxations import compile_checked
-from lib.compiled import checked_jit, inlined_jit
+from lib.compiled import checked_jit, inlined_jit, put
 from lib.normal import excess, gain
 from lib.posterior import EXACT, blocks, dot, learn, project, shrink
 from lib.problem import as_count, as_numbers, as_positions, checked, effective_horizon, noise_var
@@ -67,7 +67,8 @@ def full_value(instance, mu, Sigma, ahead, steps):
     k, total = len(mu), 0.0
     S, h = np.empty((k, k)), np.empty(k)
     for r in range(ahead.shape[0]):
-        S[:], discount = Sigma, 1.0
+        put(Sigma, S)
+        discount = 1.0
         for m in range(min(steps, ahead.shape[1])):
             j = ahead[r, m]
             discount *= instance.gamma
@@ -87,7 +88,8 @@ def voi(instance, x, mu, Sigma, ahead, steps, cut):
     k, total = len(mu), 0.0
     S, g, h = np.empty((k, k)), np.empty(k), np.empty(k)
     for r in range(ahead.shape[0]):
-        S[:], discount = Sigma, 1.0
+        put(Sigma, S)
+        discount = 1.0
         spare = project(instance, x, S, g) + instance.noise_var[x]
         if spare <= 0:
             return 0.0
@@ -152,7 +154,9 @@ def search(instance, items, feedback, ahead, effort, room, endless):
                 room.voi[s, at] = voi(instance, x, room.mu[s], room.Sigma[s], ahead, steps, CUT)
             heappush(heap, (charge + discount * room.voi[s, at], -depth - 1, READY, s))
         else:
-            room.mu[beliefs], room.Sigma[beliefs], room.voi[beliefs] = room.mu[s], room.Sigma[s], -1.0
+            put(room.mu[s], room.mu[beliefs])
+            put(room.Sigma[s], room.Sigma[beliefs])
+            room.voi[beliefs] = -1.0
             learn(instance, x, feedback[depth], room.mu[beliefs], room.Sigma[beliefs], h)
             heappush(heap, (charge, -depth - 1, READY, beliefs))
             beliefs += 1
@@ -184,7 +188,8 @@ def least_of(instance, paths, effort, beliefs, endless):
     room = Beliefs(np.empty((beliefs, k)), np.empty((beliefs, k, k)), np.empty((beliefs, met)))
     out, h = np.empty(P), np.empty(k)
     for p in range(P):
-        room.mu[0], room.Sigma[0] = instance.mu, instance.Sigma
+        put(instance.mu, room.mu[0])
+        put(instance.Sigma, room.Sigma[0])
         if paths.first[p] >= 0:
             learn(instance, paths.first[p], paths.seen[p], room.mu[0], room.Sigma[0], h)
         out[p] = search(instance, paths.items[p], paths.feedback[p], paths.ahead[p], effort, room, endless)

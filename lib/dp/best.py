@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.compiled import checked_jit
+from lib.compiled import checked_jit, put
 from lib.dp.bellman import solve_point
 from lib.dp.grid import Nodes, Program, learnable_sd, rounding, thinned
 from lib.dp.quadrature import WIDTH, Step, chords, guess_law
@@ -96,11 +96,23 @@ def expectations(grid, j, lo, hi, wanted):
 
 
 @checked_jit
+def levels_wanted(j, key, share):
+    """The levels above j that atoms of these keys and shares lead to, in order."""
+    wanted = np.zeros(max(key.max(), j) + 1, np.bool_)
+    for a in range(key.size):
+        if key[a] > j:
+            wanted[key[a]] = True
+        if share[a] < 1 and key[a] > j + 1:
+            wanted[key[a] - 1] = True
+    return np.flatnonzero(wanted)
+
+
+@checked_jit
 def level_values(grid, j, lo, hi, atoms):
     """w on the lattice points lo..hi of level j, from the levels above it; level j itself: nothing is learned."""
     x, p, key, share = grid.program.x, grid.program.probs, atoms.key, atoms.share
     gamma, idle, d = grid.program.gamma, grid.program.idle, grid.spacing[j]
-    wanted = np.unique(np.concatenate((key[key > j], key[(share < 1) & (key > j + 1)] - 1)))
+    wanted = levels_wanted(j, key, share)
     phi = expectations(grid, j, lo, hi, wanted)
     upper, lower = np.searchsorted(wanted, key), np.searchsorted(wanted, key - 1)
     A, B, w = np.empty(x.size), np.empty(x.size), np.zeros(hi - lo + 1)
@@ -142,7 +154,7 @@ def sweep_level(grid, j, z_low):
 def with_room(grid, size):
     """The grid with room for at least `size` values."""
     D = np.zeros(max(size, 2 * grid.D.size, 1 << 14))
-    D[:grid.D.size] = grid.D
+    put(grid.D, D[:grid.D.size])
     return BestGrid(grid.levels, grid.spacing, grid.first, grid.ptr, D, grid.program, grid.read)
 
 

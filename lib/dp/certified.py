@@ -34,7 +34,8 @@ def informations(program):
     for i in range(1, info.size):
         group[i] = group[i - 1] + (info[i] > info[i - 1])
     q = np.empty(group[-1] + 1)
-    q[group] = info
+    for i in range(info.size):
+        q[group[i]] = info[i]
     return q, group
 
 

@@ -6,7 +6,7 @@ charges of any kind").
 """
 import numpy as np
 
-from lib.compiled import checked_jit
+from lib.compiled import checked_jit, put
 from lib.dp.atoms import committed, levels_of, solve_nodes, solve_points
 from lib.dp.lookup import alike
 from lib.dp.lower import AGAIN, MORE, Answers, LowerGrid, Span, asked, exceeds, farthest, forward_values, step
@@ -67,7 +67,7 @@ def solve_level(grid, atoms, j):
     for turn in range(AGAIN):
         for g in range(q.size):
             if turn == 0 or short[g]:
-                after.bend[g] = step(after.value[g], after.change[g], grid, grid.first[0, j], j, q[g], span)
+                put(step(after.value[g], after.change[g], grid, grid.first[0, j], j, q[g], span), after.bend[g])
         solve_nodes(grid, atoms, j, after.value, True)
         if grid.tangent.size == 0 or j == 0:
             return

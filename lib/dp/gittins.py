@@ -172,7 +172,8 @@ def convolved(t, R, x, pieces, level):
                 for i in range(p):
                     z = (move + 2 * h * away + h * (point[j] - point[i])) / t
                     matrix[j, i] = PHI0 * h / t * weight[j] * math.exp(-0.5 * z * z)
-            out[begin:end] += np.dot(U[begin + away:end + away], matrix)
+            part = out[begin:end]
+            part += np.dot(U[begin + away:end + away], matrix)
     return out
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.compiled import checked_jit
+from lib.compiled import checked_jit, put
 from lib.dp.certified import (first_tried, informations, levels_of, lowest_found, magnitude, solve_nodes)
 from lib.dp.grid import Nodes, Program, level_nodes, rounding, thinned
 from lib.dp.quadrature import Step, bell, chords, expectation, shrunk, slide, slide_wide
@@ -80,7 +80,7 @@ def step(out, change, grid, first, j, info, span):
     fast = fastest(info, below)
     longest = math.sqrt(info / (below * (below + info)) - lost)
     cut = K * longest * psi(-reach)                    # where call prices of the law may exceed the normal ones
-    edge, steep = PHI0 * math.exp(-0.5 * reach**2) / shorter, max(np.abs(np.diff(D)).max(), D[0], D[-1]) / d
+    edge, steep = PHI0 * math.exp(-0.5 * reach**2) / shorter, max(magnitude(D[1:] - D[:-1]), D[0], D[-1]) / d
     cut += (above - below) * fast * edge * (2 * reach / shorter * magnitude(D) + steep + 0.5 * K)   # left out of `change`
     out[:] = -cut - (above - below) * 2 * tail(reach) * magnitude(near.slope)
     ratio = int(round(grid.spacing[j] / d))
@@ -248,7 +248,7 @@ def solve_level(grid, j, lo, q, group):
     for turn in range(AGAIN):
         for g in range(q.size):
             if turn == 0 or short[g]:
-                after.bend[g] = step(after.value[g], after.change[g], grid, lo, j, q[g], span)
+                put(step(after.value[g], after.change[g], grid, lo, j, q[g], span), after.bend[g])
         found = solve_nodes(grid, j, lo, group, after.value, True)
         if grid.tangent.size == 0 or j == 0 or found < 0 and lo > grid.first[0, j]:
             return found
@@ -333,7 +333,7 @@ def forward_values(grid, b, ms):
     out = np.empty((q.size, ms.size))
     for a in range(q.size):
         if a > 0 and q[a] == q[a - 1]:
-            out[a] = out[a - 1]
+            put(out[a - 1], out[a])
             continue
         b_next = b + q[a]
         move = Step(math.sqrt(q[a] / (b * b_next)), grid.reach)

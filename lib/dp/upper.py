@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.compiled import checked_jit, jit
+from lib.compiled import checked_jit, jit, put
 from lib.dp.certified import (first_tried, informations, levels_of, lowest_found, magnitude, outside, solve_nodes)
 from lib.dp.grid import Nodes, Program, arrival, level_nodes, rounding, thinned
 from lib.dp.quadrature import Step, chords, expectation
@@ -205,7 +205,7 @@ def sweep(program, fineness):
                      fineness.read, fineness.reach)
     J, lowest = levels.size - 1, -fineness.reach
     q, group = informations(program)
-    grid.D[ptr[J]:] = full_observation_edge(program, -first[0, J], spacing[J], levels[J])
+    put(full_observation_edge(program, -first[0, J], spacing[J], levels[J]), grid.D[ptr[J]:])
     full_observation(grid)
     for j in range(J - 1, -1, -1):
         lo = first_tried(grid, j, lowest)
@@ -232,7 +232,7 @@ def forward_values(grid, b, ms):
     out = np.empty((q.size, ms.size))
     for a in range(q.size):
         if a > 0 and q[a] == q[a - 1]:
-            out[a] = out[a - 1]
+            put(out[a - 1], out[a])
             continue
         b_next = b + q[a]
         move = Step(math.sqrt(q[a] / (b * b_next)), grid.reach)

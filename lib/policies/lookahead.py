@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import streams
-from lib.compiled import inlined_jit, jit, once_jit
+from lib.compiled import inlined_jit, jit, once_jit, put
 from lib.fetch import ask
 from lib.normal import gain
 from lib.policies.patience import Prospect, foresee, make_prospect, waiting, worth
@@ -163,7 +163,8 @@ def survey(instance, ahead, state):
         for a in range(len(total)):
             for b in range(len(total)):
                 total[b] += parts.centre[g, a] * state.Sigma[a, b]
-        state.own[g], state.toward[:, g] = max(inner(parts.centre[g], total), 0.0) + parts.slack, total
+        state.own[g] = max(inner(parts.centre[g], total), 0.0) + parts.slack
+        put(total, state.toward[:, g])
     state.own[PARTS] = (sqrt(state.own[0]) + parts.away) ** 2
     state.phase[5] = state.phase[3]
 
@@ -208,17 +209,18 @@ def too_little(instance, ahead, state, i, enough):
 def directed(instance, mu, Sigma, alpha, known):
     """Fill `known` with the items whose forwarding lowers the ratio of squared regret to information; returns both."""
     n, along = len(instance.probs), np.empty(len(mu))
-    loss, info, regret, learned = np.empty(n), np.empty(n), 0.0, 0.0
+    loss, info, price, regret, learned = np.empty(n), np.empty(n), np.full(n, np.inf), 0.0, 0.0
     for i in range(n):
         var = project(instance, i, Sigma, along)
         loss[i] = instance.cost - dot(instance, i, mu)
         info[i] = log1p(var / instance.noise_var[i]) / 2 if var > 0.0 else 0.0
         regret += instance.probs[i] * gain(loss[i], sqrt(var))
+        if info[i] > 0.0:
+            price[i] = loss[i] / info[i]
         known[i] = loss[i] <= 0.0
         if known[i]:
             learned += instance.probs[i] * info[i]
-    order = np.argsort(np.where(info > 0.0, loss / np.where(info > 0.0, info, 1.0), np.inf), kind="mergesort")
-    for i in order:
+    for i in np.argsort(price, kind="mergesort"):
         if loss[i] <= 0.0:
             continue
         if info[i] <= 0.0 or not 2 * learned * loss[i] < alpha * regret * info[i]:
@@ -359,7 +361,9 @@ def outwaits(instance, ahead, state, alpha, i, net):
         return True
     foreseen = state.left, state.told
     if state.phase[4] != state.phase[3]:
-        state.left[:], state.told[:] = foresee(ahead.prospect, alpha, state.mu, state.Sigma)
+        left, told = foresee(ahead.prospect, alpha, state.mu, state.Sigma)
+        put(left, state.left)
+        put(told, state.told)
         state.stop[0], state.phase[4] = waiting(ahead.prospect, foreseen, state.mu), state.phase[3]
     return worth(instance, ahead.prospect, foreseen, state.mu, i) > state.stop[0]
 
@@ -400,7 +404,8 @@ def look_ahead(instance, ahead, stream, r, first, state):
 def play(instance, ahead, rule, stream, r, state, decisions):
     """One policy meets replication r: its discounted reward; `decisions` (horizon,) gets what it forwards."""
     room, reward = np.empty(len(state.mu)), 0.0
-    state.mu[:], state.Sigma[:] = instance.mu, instance.Sigma
+    put(instance.mu, state.mu)
+    put(instance.Sigma, state.Sigma)
     state.phase[0], state.phase[1], state.phase[2], state.phase[3] = 1, 0, 0, state.phase[3] + 1
     for n in range(len(decisions)):
         if ahead.far and n % AHEAD == 0:

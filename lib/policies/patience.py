@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import streams
-from lib.compiled import jit
+from lib.compiled import jit, put
 from lib.dp.bellman import first_value
 from lib.normal import excess, tail
 from lib.posterior import Instance, compile_problem, dot, project, shrink, stratified
@@ -79,7 +79,8 @@ def foresee(prospect, alpha, mu, Sigma):
             more = (times[b] - passed) * rate[j]
             if more > 0.0:
                 shrink(S, gain, project(sample, j, S, gain) + 1 / more)
-        passed, left[b] = times[b], S
+        passed = times[b]
+        put(S, left[b])
         for j in range(n):
             known[b, j] = max(before[j] - project(sample, j, S, gain), 0.0)
     return left, known

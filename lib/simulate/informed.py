@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib.bound.told import age
-from lib.compiled import jit
+from lib.compiled import jit, put
 from lib.policies import compile_rules, exploit, lookahead
 from lib.policies.rules import GRADIENT, INDEX, TABLE, THOMPSON, as_policies, entry
 from lib.posterior import COARSE, compile_problem, dot, noise_share, project, shrink
@@ -49,7 +49,9 @@ class Minds(NamedTuple):
 @jit
 def start(bank, minds):
     """The prior."""
-    minds.weights[:], minds.mu[:], minds.Sigma[:] = bank.weights, bank.means, bank.Sigmas
+    put(bank.weights, minds.weights)
+    put(bank.means, minds.mu)
+    put(bank.Sigmas, minds.Sigma)
 
 
 @jit
@@ -85,7 +87,7 @@ def hear(instance, minds, i, y):
         most = minds.weights.max()
         for j in range(len(minds.mu)):
             minds.weights[j] = max(np.exp(minds.weights[j] - most), 1e-300)      # so that its logarithm stays finite
-        minds.weights[:] /= minds.weights.sum()
+        put(minds.weights / minds.weights.sum(), minds.weights)
     for j in range(len(minds.mu)):
         total = minds.var[j] + instance.noise_var[i]
         for a in range(minds.mu.shape[1]):

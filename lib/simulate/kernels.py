@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.compiled import jit, once_jit
+from lib.compiled import jit, once_jit, put
 from lib.fetch import ask
 from lib.policies.index import TABLE, THOMPSON, explored
 
@@ -50,7 +50,7 @@ def make_state(grouped):
     n, (k, width), horizon = len(grouped.low), grouped.Sigma.shape, len(grouped.discount)
     full, steps = (0, horizon) if grouped.vectors else (k, 0)
     met = np.zeros((n, 4))                                  # side by side, because they lie far away where items are many
-    met[:, 3] = grouped.prior_var
+    put(grouped.prior_var, met[:, 3])
     return State(np.empty(width), np.empty((full, width)), np.empty((steps, width)), np.empty((k, steps)),
                  np.zeros(2, np.uint64), np.empty(width), np.empty(steps), met)
 
@@ -255,7 +255,7 @@ def run(grouped, rules, stream, rewards, decisions):
 def correlate(mu, columns, begin, end, z, theta):
     """theta[r] = mu + sum over p of z[r, p] columns[p], each non-zero on begin[p]:end[p] only."""
     for r in range(len(z)):
-        theta[r] = mu
+        put(mu, theta[r])
         for p in range(len(columns)):
             for a in range(begin[p], end[p]):
                 theta[r, a] += z[r, p] * columns[p, a]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import population, streams
-from lib.compiled import jit
+from lib.compiled import jit, put
 from lib.policies import compile_rules, lookahead
 from lib.policies.rules import GRADIENT, INDEX, Policy, entry
 from lib.posterior import compile_problem, dot, learn, project
@@ -157,9 +157,10 @@ def run(instance, ahead, rule, start, crowd, out):
     gram, moment = np.zeros((count, k, k)), np.zeros((count, k))
     lift, known = np.zeros(len(instance.probs)), np.empty(len(instance.probs), np.int64)
     if rule.learns == 0:
-        mean[:], doubt[:] = instance.mu, 0.0
+        put(instance.mu, mean)
+        doubt[:] = 0.0
     elif rule.learns != 2:
-        Sigma[:] = start.guess
+        put(start.guess, Sigma)
     for u in range(count):
         mu, spread = opening(instance, rule, u < rule.welcome, mean, doubt, Sigma, crowd.draws[u], lift)
         judge(instance, ahead, rule, lift, (mu, spread), mean, out[2:, u])
@@ -176,7 +177,7 @@ def run(instance, ahead, rule, start, crowd, out):
         elif rule.learns == 3 and (u < EACH or u % SELDOM == 0):
             so_far = population.Users(gram[:u + 1], moment[:u + 1])
             info = population.climb(so_far, mean, Sigma, start.mu, start.V, start.guess, start.weight)
-            doubt[:] = start.V @ np.linalg.inv(np.eye(k) + info @ start.V)
+            put(start.V @ np.linalg.inv(np.eye(k) + info @ start.V), doubt)
 
 
 def as_start(start, k):

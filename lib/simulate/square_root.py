@@ -7,7 +7,7 @@ Dense loops, k^2 a decision: `replications` takes them only where the `noise_sha
 """
 import numpy as np
 
-from lib.compiled import jit
+from lib.compiled import jit, put
 from lib.posterior import dot, shrink_root, times
 from lib.simulate.kernels import forwards
 
@@ -31,7 +31,9 @@ def run(instance, root, rules, stream, rewards, decisions):
     belief, mu, a = root.copy(), instance.mu.copy(), np.empty(len(root))
     for p in range(len(rules.kind)):
         for r in range(rewards.shape[1]):
-            belief[:], mu[:], rewards[p, r] = root, instance.mu, 0.0
+            put(root, belief)
+            put(instance.mu, mu)
+            rewards[p, r] = 0.0
             for n in range(decisions.shape[2]):
                 i = stream.items[r, n]
                 times(instance, i, belief, a)
