@@ -105,7 +105,7 @@ def test_a_wide_law_is_the_one_that_would_be_tabulated(density):
     weights = (np.array([quadrature.bell(l * d / t, t) for l in range(502)]) if density
                else quadrature.hat_law(t, d, 5.0)[0][501:])
     slid, direct = np.zeros(61), np.zeros(61)
-    quadrature.slide(slid, -30, ratio, weights, values.D)
+    quadrature.slide(slid, -30, ratio, weights, values)
     quadrature.slide_wide(direct, -30, ratio, values, step, density)
     assert np.allclose(slid, direct, rtol=1e-9, atol=1e-12)
     assert quadrature.too_wide(values, quadrature.Step(t, 5.0)) and not quadrature.too_wide(values, quadrature.Step(.9, 5.0))

@@ -11,7 +11,7 @@ import numpy as np
 from lib.compiled import checked_jit, put
 from lib.dp.bellman import solve_point
 from lib.dp.grid import Nodes, Program, learnable_sd, rounding, thinned
-from lib.dp.quadrature import WIDTH, Step, chords, guess_law
+from lib.dp.quadrature import WIDTH, Step, chords, guess_law, prices, slide
 from lib.normal import excess, gain
 
 COARSE = 0.125          # a lattice this much finer than the one it is seen from is thinned out
@@ -62,23 +62,9 @@ def thinned_nodes(grid, u, coarse):
 def expect(out, first, law, values, ratio, K):
     """out[i] = E w'(m_{first + i} + X): D' on its finer lattice by convolution, the rest by call prices."""
     weights, calls = law
-    n, R, d = out.size, weights.size // 2, values.d
-    for i in range(n):
-        a = (first + i) * ratio
-        g = calls[abs(a)] if abs(a) < calls.size else 0.0
-        out[i] = K * (g + (a * d if a > 0 else 0.0))
-    for residue in range(ratio):
-        strided = values.D[residue::ratio].copy()      # D' index residue + ratio * q
-        for l in range(-R, R + 1):
-            # target index (first + i) * ratio + l - values.first = residue + ratio * q
-            a = first * ratio + l - values.first - residue
-            if a % ratio:
-                continue
-            shift = a // ratio
-            lo, hi = max(0, -shift), min(n, strided.size - shift)
-            w = weights[R + l]
-            for i in range(lo, hi):
-                out[i] += w * strided[i + shift]
+    out[:] = 0.0
+    prices(out, first, ratio, calls, K, values.d)
+    slide(out, first, ratio, weights[weights.size // 2:], values)
 
 
 @checked_jit

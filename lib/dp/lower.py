@@ -113,7 +113,7 @@ def move_kinks(out, first, ratio, kinks, move, weights):
     density = np.empty(weights.size)
     for l in range(density.size):
         density[l] = bell(l * kinks.d / move.t, move.t)
-    slide(out, first, ratio, density, kinks.D)
+    slide(out, first, ratio, density, kinks)
 
 
 @checked_jit
@@ -122,7 +122,7 @@ def move_slopes(out, first, ratio, slopes, move, weights):
     if weights.size == 0:
         slide_wide(out, first, ratio, slopes, move, False)
     else:
-        slide(out, first, ratio, weights, slopes.D)
+        slide(out, first, ratio, weights, slopes)
 
 
 @checked_jit

@@ -109,14 +109,14 @@ class Step(NamedTuple):
 
 
 @checked_jit
-def slide(out, first, ratio, weights, D):
-    """out[i] += sum_l weights[|l|] D[(first + i) ratio + l], where D has its middle node at 0 and is 0 outside."""
-    R, n, half = weights.size - 1, out.size, D.size // 2
+def slide(out, first, ratio, weights, values):
+    """out[i] += sum_l weights[|l|] values at node (first + i) ratio + l."""
+    R, n, D = weights.size - 1, out.size, values.D
     near = np.empty(n + 2 * R // ratio + 4)
     for residue in range(min(ratio, 2 * R + 1)):
         l = residue - R                                # the first of l, l + ratio, ... up to R
         near[:] = 0.0
-        at = first * ratio + l + half                  # near[k] = D[at + k ratio]
+        at = first * ratio + l - values.first          # near[k] = D[at + k ratio]
         for k in range(max(0, -(at // ratio)), min(near.size, (D.size - 1 - at) // ratio + 1)):
             near[k] = D[at + k * ratio]
         shift = 0
@@ -182,7 +182,7 @@ def expectation(out, first, ratio, values, step, K):
     weights, calls = hat_law(step.t, values.d, step.reach)
     weights = weights[weights.size // 2:]
     prices(out, first, ratio, calls, K, values.d)
-    slide(out, first, ratio, weights, values.D)
+    slide(out, first, ratio, weights, values)
     return weights
 
 
