@@ -16,7 +16,7 @@ import tree
 ROOT = Path(__file__).resolve().parents[1]
 AT_ONCE = 2
 # With a fresh cache of compiled code the first chapter compiles most of what others call, beside chapters that call little of it.
-FIRST = "beyond_policies", "code", "corrections", "data", "ledger", "notation"
+FIRST = "beyond_policies", "corrections", "data", "ledger", "notation"
 BEGUN = {}              # code of a chapter: the Future of its ExecutionResult
 
 

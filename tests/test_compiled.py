@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 import grimp
+import numpy as np
 import pytest
 
 import lib
+from lib.compiled import put
 
 ROOT = Path(__file__).parents[1]
 TREE = {"lib/__init__.py": "", "lib/low.py": "", "lib/table.py": "", "lib/page.py": "from lib.dp import solve\n",
@@ -92,6 +94,21 @@ def test_every_kernel_and_its_imports_are_in_the_key():
 def test_how_kernels_are_compiled_is_said_in_one_file():
     said = {path.name for path in (ROOT / "lib").rglob("*.py") if re.search(r"njit|@(nb|numba)\.", path.read_text())}
     assert said == {"compiled.py"}
+
+
+def test_an_array_is_put_into_one_of_its_size():
+    into = np.zeros((2, 6))
+    put(np.arange(6.0).reshape(2, 3).T, into[:, ::2].T)
+    assert into.tolist() == [[0, 0, 1, 0, 2, 0], [3, 0, 4, 0, 5, 0]]
+    with pytest.raises(AssertionError):
+        put(np.zeros(5), into[0])
+
+
+def test_no_kernel_writes_the_shape_of_an_array_into_a_message():
+    """Of those compiled so far: numba's own assignment of an array does, which takes seconds to compile in every process."""
+    put(np.ones(1), np.zeros(1))
+    kept = list(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbc"))
+    assert kept and not [path.name for path in kept if b"cannot assign slice of shape" in path.read_bytes()]
 
 
 def test_importing_lib_imports_no_library(tmp_path):

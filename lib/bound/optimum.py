@@ -169,7 +169,8 @@ def sweep_state(s, layer, after, setting, last, out):
             mean1, mean2 = setting.low[0] + i * setting.step, setting.low[1] + j * setting.step
             if last:
                 uppers[s, i, j] = _informed(mean1, mean2, layer.spreads[s], layer.weights, setting)
-                planes[s, i, j] = _ends(mean1, mean2, layer.sds[s], setting)[1:]
+                plane = planes[s, i, j]
+                _, plane[0], plane[1], plane[2] = _ends(mean1, mean2, layer.sds[s], setting)
             else:
                 uppers[s, i, j] = _point(mean1, mean2, layer, s, after, setting, planes[s, i, j])
 
