@@ -58,7 +58,7 @@ $(READY): requirements.txt constraints.txt
 	@$(PYTHON3) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Python 3.11 or later is needed, this is %d.%d" % v[:2])'
 	@test -x $(PYTHON) || $(PYTHON3) -m venv .venv
 	$(PYTHON) -m pip install --quiet --no-compile --disable-pip-version-check -r requirements.txt -c constraints.txt
-	-@$(PYTHON) -m compileall -qq -j 0 .venv/lib  # pip would do it on one core
+	-@$(PYTHON) -m compileall -qq -j 0 .venv/lib  # pip would do it on one core; what it cannot compile, neither can this
 	@$(PYTHON) -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "book.pth").write_text("$(CURDIR)\n")'  # import lib
 	@$(PYTHON) -c 'import matplotlib.font_manager'  # its font cache, or the first chapter would report it
 	@touch $@

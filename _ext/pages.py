@@ -1,4 +1,4 @@
-"""Sphinx extension: pages that load nothing from elsewhere, one at the site's address, and lines that break between words."""
+"""Sphinx extension: pages that load nothing from elsewhere, lines that break between words, and a page at the site's address."""
 import importlib.util
 from pathlib import Path
 import re
@@ -37,7 +37,7 @@ def tidy_scripts(app, pagename, templatename, context, doctree):
 
 
 def address(app):
-    """The site's own address leads to the first chapter, from a page that is whole: a browser asks for the icon of one that names none."""
+    """index.html leads to the first chapter.  It names an icon, or browsers would ask for /favicon.ico, which is not there."""
     yield "index", {}, "front.html"
 
 

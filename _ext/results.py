@@ -15,7 +15,7 @@ import tree
 
 ROOT = Path(__file__).resolve().parents[1]
 AT_ONCE = 2
-# With a fresh cache of compiled code the first chapter compiles most of what others call, beside chapters that call little of it.
+# With a fresh cache of compiled code the first of these compiles most of what all chapters call; the others call little of it.
 FIRST = "beyond_policies", "corrections", "data", "ledger", "notation"
 BEGUN = {}              # code of a chapter: the Future of its ExecutionResult
 
@@ -49,7 +49,7 @@ def code(notebook):
 
 
 def begin(chapters, timeout):
-    """Begin to execute those of `chapters` that have code and no results."""
+    """Begin to execute those of `chapters` that have code and no results, FIRST before the others."""
     pool, place = ThreadPoolExecutor(AT_ONCE), {name: n for n, name in enumerate(FIRST)}
     for chapter in sorted(chapters, key=lambda chapter: place.get(chapter.stem, len(FIRST))):
         notebook = jupytext.read(chapter)

@@ -13,10 +13,10 @@ once_jit = numba.njit(nogil=True, error_model="numpy", inline="always")         
 
 @inlined_jit
 def put(values, into):
-    """into[...] = values, two arrays of one size, or AssertionError.
+    """into[...] = values, two arrays of one shape that do not overlap; AssertionError for other shapes.
 
     For numba's own assignment of an array every process compiles how to write an array's shape into a message: two or three seconds.
     """
-    assert values.size == into.size
+    assert values.shape == into.shape
     for i in range(into.size):
         into.flat[i] = values.flat[i]

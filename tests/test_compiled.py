@@ -96,12 +96,12 @@ def test_how_kernels_are_compiled_is_said_in_one_file():
     assert said == {"compiled.py"}
 
 
-def test_an_array_is_put_into_one_of_its_size():
+def test_an_array_is_put_into_one_of_its_shape():
     into = np.zeros((2, 6))
     put(np.arange(6.0).reshape(2, 3).T, into[:, ::2].T)
     assert into.tolist() == [[0, 0, 1, 0, 2, 0], [3, 0, 4, 0, 5, 0]]
     with pytest.raises(AssertionError):
-        put(np.zeros(5), into[0])
+        put(np.zeros((6, 2)), into)
 
 
 def test_no_kernel_writes_the_shape_of_an_array_into_a_message():

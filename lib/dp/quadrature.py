@@ -110,7 +110,7 @@ class Step(NamedTuple):
 
 @checked_jit
 def slide(out, first, ratio, weights, values):
-    """out[i] += sum_l weights[|l|] values at node (first + i) ratio + l."""
+    """out[i] += sum_l weights[|l|] values at node (first + i) ratio + l, 0 outside the nodes."""
     R, n, D = weights.size - 1, out.size, values.D
     near = np.empty(n + 2 * R // ratio + 4)
     for residue in range(min(ratio, 2 * R + 1)):
@@ -172,7 +172,7 @@ def prices(out, first, ratio, law_calls, K, d):
 def expectation(out, first, ratio, values, step, K):
     """out[i] += E [D(m + X) + K (m + X)^+] at m = (first + i) ratio d, X the hat law of the step on the lattice of D.
 
-    `values` lies around 0.  Returns the weights of the law at 0, d, 2 d, ...: none where it is too wide.
+    Returns the weights of the law at 0, d, 2 d, ...: none where it is too wide.
     """
     if too_wide(values, step):
         for i in range(out.size):
