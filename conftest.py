@@ -63,8 +63,8 @@ def pytest_collect_file(file_path, parent):
 
 def pytest_collection_modifyitems(items):
     """Files of FIRST before the others."""
-    place = {name: n for n, name in enumerate(FIRST)}
-    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(FIRST)))
+    place = tree.leading(FIRST)
+    items.sort(key=lambda item: place(item.nodeid.partition("::")[0]))
 
 
 def pytest_collection_finish(session):

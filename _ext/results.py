@@ -50,8 +50,8 @@ def code(notebook):
 
 def begin(chapters, timeout):
     """Begin to execute those of `chapters` that have code and no results, FIRST before the others."""
-    pool, place = ThreadPoolExecutor(AT_ONCE), {name: n for n, name in enumerate(FIRST)}
-    for chapter in sorted(chapters, key=lambda chapter: place.get(chapter.stem, len(FIRST))):
+    pool, place = ThreadPoolExecutor(AT_ONCE), tree.leading(FIRST)
+    for chapter in sorted(chapters, key=lambda chapter: place(chapter.stem)):
         notebook = jupytext.read(chapter)
         if code_cells(notebook) and not kept(chapter, notebook):
             BEGUN[code(notebook)] = pool.submit(single_nb_execution, notebook, str(chapter.parent), timeout, False)

@@ -33,6 +33,12 @@ def files(root, names):
                   and not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(root).parts))
 
 
+def leading(names):
+    """A sort key that puts `names` before all others, in their order."""
+    place = {name: n for n, name in enumerate(names)}
+    return lambda name: place.get(name, len(place))
+
+
 def digest(root, paths, *words):
     """16 hexadecimal digits for the names and contents of `paths`, and for `words`."""
     total = hashlib.sha256(repr(words).encode())

@@ -11,7 +11,7 @@ import numpy as np
 from lib.compiled import checked_jit, put
 from lib.dp.bellman import solve_point
 from lib.dp.grid import Nodes, Program, learnable_sd, rounding, thinned
-from lib.dp.quadrature import WIDTH, Step, chords, guess_law, prices, slide
+from lib.dp.quadrature import WIDTH, Step, chords, expectation_under, guess_law
 from lib.normal import excess, gain
 
 COARSE = 0.125          # a lattice this much finer than the one it is seen from is thinned out
@@ -59,25 +59,17 @@ def thinned_nodes(grid, u, coarse):
 
 
 @checked_jit
-def expect(out, first, law, values, ratio, K):
-    """out[i] = E w'(m_{first + i} + X): D' on its finer lattice by convolution, the rest by call prices."""
-    weights, calls = law
-    out[:] = 0.0
-    prices(out, first, ratio, calls, K, values.d)
-    slide(out, first, ratio, weights[weights.size // 2:], values)
-
-
-@checked_jit
 def expectations(grid, j, lo, hi, wanted):
     """(wanted.size, hi - lo + 1): E w(m + X, level) for the lattice points lo..hi of level j and each wanted level."""
-    out, levels, spacing = np.empty((wanted.size, hi - lo + 1)), grid.levels, grid.spacing
+    out, levels, spacing = np.zeros((wanted.size, hi - lo + 1)), grid.levels, grid.spacing
     b, last, reach = levels[j], levels.size - 1, grid.program.info.max()
     for g in range(wanted.size):
         u = min(wanted[g], last)
         info = reach if wanted[g] > last else levels[u] - b
         t = math.sqrt(info / (b * (b + info)))         # a long step: every stride-th node is enough
         values = thinned_nodes(grid, u, COARSE * spacing[j] * min(1.0, t * math.sqrt(b)))
-        expect(out[g], lo, guess_law(t, values.d), values, int(round(spacing[j] / values.d)), grid.program.slope)
+        ratio = int(round(spacing[j] / values.d))
+        expectation_under(guess_law(t, values.d), out[g], lo, ratio, values, grid.program.slope)
     return out
 
 

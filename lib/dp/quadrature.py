@@ -169,6 +169,14 @@ def prices(out, first, ratio, law_calls, K, d):
 
 
 @checked_jit
+def expectation_under(law, out, first, ratio, values, K):
+    """out[i] += E [D(m + X) + K (m + X)^+] at m = (first + i) ratio d, X of a law (weights, calls) on the lattice of D."""
+    weights, calls = law
+    prices(out, first, ratio, calls, K, values.d)
+    slide(out, first, ratio, weights[weights.size // 2:], values)
+
+
+@checked_jit
 def expectation(out, first, ratio, values, step, K):
     """out[i] += E [D(m + X) + K (m + X)^+] at m = (first + i) ratio d, X the hat law of the step on the lattice of D.
 
@@ -179,11 +187,9 @@ def expectation(out, first, ratio, values, step, K):
             out[i] += K * excess((first + i) * ratio * values.d, step.t)
         slide_wide(out, first, ratio, values, step, False)
         return np.empty(0)
-    weights, calls = hat_law(step.t, values.d, step.reach)
-    weights = weights[weights.size // 2:]
-    prices(out, first, ratio, calls, K, values.d)
-    slide(out, first, ratio, weights, values)
-    return weights
+    law = hat_law(step.t, values.d, step.reach)
+    expectation_under(law, out, first, ratio, values, K)
+    return law[0][law[0].size // 2:]
 
 
 @checked_jit
